@@ -1,0 +1,35 @@
+//! Fixed places and identities inside a pod. The operator mounts volumes there and the runner expects them there.
+
+/// Directory (an `emptyDir`) into which `runner prepare` installs the runner; read-only in the body's container, since the body
+/// has the same user id and could otherwise replace the program that judges it.
+pub const TOOLS_DIRECTORY: &str = "/codeworkspace";
+
+/// The installed runner: first element of the body container's command.
+pub const RUNNER: &str = "/codeworkspace/runner";
+
+/// File name of the runner below the directory it is installed into.
+pub const RUNNER_FILE: &str = "runner";
+
+/// Directory at which the bundle's `ConfigMap` is mounted, in the init container only.
+pub const BUNDLE_DIRECTORY: &str = "/codeworkspace-bundle";
+
+/// The compressed bundle below [`BUNDLE_DIRECTORY`].
+pub const BUNDLE: &str = "/codeworkspace-bundle/bundle.tar.gz";
+
+/// Key of the compressed bundle in its `ConfigMap`.
+pub const BUNDLE_KEY: &str = "bundle.tar.gz";
+
+/// Where the bundle is unpacked and the body starts, unless the workspace's `volume.mountPath` says otherwise.
+pub const DEFAULT_MOUNT: &str = "/workspace";
+
+/// The body's home directory, a writable volume: image users' homes are not writable under a read-only root.
+pub const HOME: &str = "/home/codeworkspace";
+
+/// The body's scratch directory, a writable volume.
+pub const TEMPORARY_DIRECTORY: &str = "/tmp";
+
+/// The container's termination log: kubelet mounts a file there and reports what it holds once the container has ended.
+pub const TERMINATION_LOG: &str = "/dev/termination-log";
+
+/// Numeric user and group id of both containers, and the pod's `fsGroup`.
+pub const USER_ID: u32 = 65_532;
