@@ -1,1 +1,34 @@
-//! Placeholder.
+//! The resources of `codeworkspace.dev`: types, schemas, conditions, reasons and labels.
+//!
+//! This crate holds data only. It has no client and does no I/O, so that the command line, tests and every process of
+//! the product can speak about the same objects.
+
+// The doc comments are what `kubectl explain` prints; kinds stand there as Kubernetes writes them.
+#![allow(clippy::doc_markdown)]
+// Each printer column has a type of its own; the lint takes the words inside `printcolumn(…)` for repeated attributes.
+#![allow(clippy::duplicated_attributes)]
+
+mod blocks;
+pub mod condition;
+mod crd;
+pub mod labels;
+pub mod reason;
+mod run;
+mod template;
+mod workspace;
+
+pub use crd::{crds, file_name};
+pub use run::{
+    CodeRun, CodeRunSpec, CodeRunStatus, Outcome, OutcomeReason, StreamStatus, WorkspaceReference,
+};
+pub use template::{ImagePullPolicy, RunnerLanguage, RunnerTemplate, RunnerTemplateSpec};
+pub use workspace::{
+    BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus,
+    Links, ResolvedLimits, ResolvedNeeds, RunPolicy, RunStatus, RunnerStatus, SourceFailure, SourceState,
+    SourceStatus, Volume,
+};
+
+/// API group of every kind in this crate.
+pub const GROUP: &str = "codeworkspace.dev";
+/// The version that is served and stored.
+pub const VERSION: &str = "v1alpha1";

@@ -1,0 +1,241 @@
+//! Schemas of the AIP blocks. They are unions of strings, lists and objects, which a structural schema cannot state with
+//! `type`: a node without a type but with typed properties accepts all of them and checks the object form. Every object node
+//! preserves unknown keys, since the API server would otherwise drop a misspelled key in silence; the admission policy of
+//! the chart, and the operator itself, then name it.
+
+use schemars::{Schema, SchemaGenerator, json_schema};
+
+const PATH_MAX: u32 = 1024;
+const SOURCES_MAX: u32 = 64;
+const INLINE_MAX: u32 = 524_288;
+
+pub(crate) fn code(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-preserve-unknown-fields": true,
+        "minLength": 1,
+        "maxLength": PATH_MAX,
+        "required": ["sources"],
+        "properties": {
+            "sources": {
+                "description": "Where files come from, overlaid in order: the last source that has a path wins.",
+                "type": "array",
+                "minItems": 1,
+                "maxItems": SOURCES_MAX,
+                "x-kubernetes-list-type": "atomic",
+                "items": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": true,
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "properties": {
+                        "inline": {
+                            "description": "A file whose content stands in the manifest.",
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": true,
+                            "required": ["path", "content"],
+                            "properties": {
+                                "path": {
+                                    "description": "Path in the bundle: relative, without `..`.",
+                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
+                                },
+                                "content": {
+                                    "description": "UTF-8 text without NUL. All inline sources together may hold 512 KiB.",
+                                    "type": "string", "maxLength": INLINE_MAX
+                                }
+                            }
+                        },
+                        "local": {
+                            "description": "A file, folder or glob of the workspace root, as a string or an object.",
+                            "x-kubernetes-preserve-unknown-fields": true,
+                            "minLength": 1,
+                            "maxLength": PATH_MAX,
+                            "required": ["path"],
+                            "properties": {
+                                "path": {
+                                    "description": "Path in the workspace root; a trailing `/` means a folder.",
+                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
+                                },
+                                "as": {
+                                    "description": "Path in the bundle; the same as `path` when absent.",
+                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
+                                },
+                                "glob": {
+                                    "description": "Which files of the folder.",
+                                    "type": "string", "maxLength": PATH_MAX
+                                }
+                            }
+                        },
+                        "github": {
+                            "description": "A repository, or a part of it, at one commit.",
+                            "type": "object",
+                            "x-kubernetes-preserve-unknown-fields": true,
+                            "required": ["repo", "ref"],
+                            "properties": {
+                                "repo": {
+                                    "description": "`owner/name`. The host is the operator's configuration.",
+                                    "type": "string", "maxLength": 140,
+                                    "pattern": "^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$"
+                                },
+                                "ref": {
+                                    "description": "A whole commit id (never looked up again), a tag, a branch, or `refs/tags/…`, `refs/heads/…`.",
+                                    "type": "string", "minLength": 1, "maxLength": 255
+                                },
+                                "path": {
+                                    "description": "Folder or file in the repository; all of it when absent.",
+                                    "type": "string", "maxLength": PATH_MAX
+                                },
+                                "as": {
+                                    "description": "Path in the bundle; the same as `path` when absent.",
+                                    "type": "string", "maxLength": PATH_MAX
+                                }
+                            }
+                        },
+                        "ref": {
+                            "description": "Another workspace whose bundle comes in here, as a string or an object.",
+                            "x-kubernetes-preserve-unknown-fields": true,
+                            "minLength": 1,
+                            "maxLength": PATH_MAX,
+                            "required": ["path"],
+                            "properties": {
+                                "path": {
+                                    "description": "The workspace's path.",
+                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    })
+}
+
+pub(crate) fn run(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-preserve-unknown-fields": true,
+        "minLength": 1,
+        "maxLength": 65_536,
+        "minItems": 1,
+        "maxItems": 1024,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "properties": {
+            "file": {
+                "description": "A file of the bundle; its extension chooses the interpreter.",
+                "type": "string", "minLength": 1, "maxLength": PATH_MAX
+            },
+            "exec": {
+                "description": "An argument list for execve, without a shell.",
+                "type": "array", "minItems": 1, "maxItems": 1024,
+                "items": {"type": "string", "maxLength": 65_536}
+            },
+            "shell": {
+                "description": "A command for `bash -c`.",
+                "type": "string", "minLength": 1, "maxLength": 65_536
+            }
+        }
+    })
+}
+
+pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
+    let packages = || {
+        json_schema!({
+            "type": "array",
+            "maxItems": 256,
+            "items": {"type": "string", "minLength": 1, "maxLength": 256}
+        })
+    };
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "engine": {
+                "description": "`sandbox` or `subprocess` (the default): both run in a pod of their own. `in-process` becomes `subprocess`.",
+                "type": "string",
+                "enum": ["sandbox", "subprocess", "in-process"]
+            },
+            "image": {
+                "description": "Name of a RunnerTemplate, only with `engine: sandbox`. Picked by `needs` when absent.",
+                "type": "string", "minLength": 1, "maxLength": 253
+            },
+            "needs": {
+                "description": "What the body needs from its image.",
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {
+                    "language": {
+                        "description": "`node`, `python`, or `multi` for shell commands and argument lists; taken from `run` when absent.",
+                        "type": "string", "enum": ["node", "python", "multi"]
+                    },
+                    "native": packages(),
+                    "npm": packages(),
+                    "pip": packages()
+                }
+            },
+            "limits": {
+                "description": "What the body may use.",
+                "type": "object",
+                "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {
+                    "memory_mb": {"description": "Memory in MiB; 256 when absent.", "type": "integer", "minimum": 1, "maximum": 1_048_576},
+                    "timeout_ms": {"description": "Wall-clock time in ms; 600000 when absent.", "type": "integer", "minimum": 1, "maximum": 604_800_000},
+                    "cpu_ms": {"description": "CPU time in ms. Recorded, not enforced yet.", "type": "integer", "minimum": 1},
+                    "vcpus": {"description": "CPU cores; 1 when absent.", "type": "number", "minimum": 0.01, "maximum": 256},
+                    "ephemeral_storage_mb": {"description": "Scratch space in MiB.", "type": "integer", "minimum": 1, "maximum": 1_048_576}
+                }
+            }
+        }
+    })
+}
+
+pub(crate) fn secrets(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": 64,
+        "additionalProperties": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {
+                "vault": {"description": "Slug of a secret in the inventory.", "type": "string", "minLength": 1, "maxLength": 80},
+                "oauth": {"description": "Name of a connector.", "x-kubernetes-preserve-unknown-fields": true},
+                "value": {"description": "A plain value.", "type": "string", "maxLength": 65_536}
+            }
+        }
+    })
+}
+
+pub(crate) fn network(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "egress": {
+                "description": "`host`, `*.host`, each with an optional `:port`.",
+                "type": "array",
+                "maxItems": 256,
+                "items": {"type": "string", "minLength": 1, "maxLength": 260}
+            }
+        }
+    })
+}
+
+pub(crate) fn origin(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {
+            "origin": {"description": "For example `workspace` or `ai-draft`.", "type": "string", "maxLength": 253}
+        }
+    })
+}
+
+/// A block that is taken as it stands: its own issue gives it a meaning.
+pub(crate) fn open(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true
+    })
+}
