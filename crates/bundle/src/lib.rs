@@ -1,1 +1,20 @@
-//! Placeholder.
+//! The pure heart of the operator: from a manifest's blocks and the files of its sources to one deterministic bundle.
+//!
+//! Nothing here reads a file, a clock, a cluster or a network; what sources hold comes in as a [`FileTree`], what is to
+//! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`) and AIP-17 (`runner`).
+
+mod digest;
+mod field;
+mod link;
+mod path;
+mod quote;
+mod tree;
+
+pub mod code;
+
+pub use code::GithubSource;
+pub use digest::{Digest, DigestError};
+pub use field::FieldError;
+pub use link::{LinkError, LinkRule, link_destination};
+pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRule};
+pub use tree::{Entry, FileTree, Found, TreeError};

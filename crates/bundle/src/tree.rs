@@ -1,0 +1,227 @@
+//! The files of a source or a bundle.
+
+use std::{
+    collections::{BTreeMap, btree_map},
+    ops::Bound,
+};
+
+use bytes::Bytes;
+
+use crate::{
+    link::{LinkError, link_destination},
+    path::BundlePath,
+};
+
+/// Links that one lookup follows before it gives up, as in the Linux kernel.
+const MOST_LINKS: usize = 40;
+
+/// One entry of a tree. Folders have no entry: they are there because something is in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A regular file.
+    File {
+        /// Its bytes, shared and never copied.
+        contents: Bytes,
+        /// Whether it is delivered with mode 0755 instead of 0644.
+        executable: bool,
+    },
+    /// A symbolic link.
+    Link {
+        /// The text of the link, relative to the folder that the link is in (see [`link_destination`]).
+        target: String,
+    },
+}
+
+impl Entry {
+    /// A file of a source that has no file modes (`inline` and `local`): executable if its first two bytes are `#!`.
+    pub fn from_contents(contents: Bytes) -> Self {
+        let executable = contents.starts_with(b"#!");
+        Self::File { contents, executable }
+    }
+
+    /// The bytes that count against size limits: a file's contents; none for a link.
+    pub fn content_bytes(&self) -> u64 {
+        match self {
+            Self::File { contents, .. } => contents.len() as u64,
+            Self::Link { .. } => 0,
+        }
+    }
+}
+
+/// What is at a path, links followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// Nothing, or links that lead nowhere.
+    Nothing,
+}
+
+/// Files and links by path, in the byte order of their paths.
+///
+/// A tree can always be unpacked, and by every tool to the same result: no entry lies below another entry, and no
+/// link points outside the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileTree(BTreeMap<BundlePath, Entry>);
+
+/// Why an entry has no place in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TreeError {
+    /// A file or link is where a folder would have to be.
+    #[error("`{path}` can't be added, since `{entry}` is a file or link, not a folder")]
+    BelowEntry {
+        /// The refused path.
+        path: BundlePath,
+        /// The file or link above it.
+        entry: BundlePath,
+    },
+    /// A folder is where the file or link would have to be.
+    #[error("`{path}` can't be a file or link, since it is the folder of `{below}`")]
+    OverFolder {
+        /// The refused path.
+        path: BundlePath,
+        /// An entry below it.
+        below: BundlePath,
+    },
+    /// A link that points outside the tree.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl FileTree {
+    /// An empty tree.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The tree of one file, with the mode that [`Entry::from_contents`] gives it.
+    pub fn of_file(path: BundlePath, contents: Bytes) -> Self {
+        Self(BTreeMap::from([(path, Entry::from_contents(contents))]))
+    }
+
+    /// Adds an entry, or replaces the one of the same path and returns it.
+    pub fn insert(&mut self, path: BundlePath, entry: Entry) -> Result<Option<Entry>, TreeError> {
+        if let Some(above) = self.entry_above(&path) {
+            return Err(TreeError::BelowEntry {
+                entry: above.clone(),
+                path,
+            });
+        }
+        if let Some(below) = self.first_below(path.as_str()) {
+            return Err(TreeError::OverFolder {
+                below: below.clone(),
+                path,
+            });
+        }
+        if let Entry::Link { target } = &entry {
+            link_destination(&path, target)?;
+        }
+        Ok(self.0.insert(path, entry))
+    }
+
+    /// The file or link that stands where `path` needs a folder.
+    pub(crate) fn entry_above(&self, path: &BundlePath) -> Option<&BundlePath> {
+        path.folders()
+            .find_map(|folder| self.0.get_key_value(folder))
+            .map(|(above, _)| above)
+    }
+
+    /// The first entry inside the folder `path`.
+    pub(crate) fn first_below(&self, path: &str) -> Option<&BundlePath> {
+        let inside = format!("{path}/");
+        let (first, _) = self
+            .0
+            .range::<str, _>((Bound::Excluded(inside.as_str()), Bound::Unbounded))
+            .next()?;
+        first.as_str().starts_with(&inside).then_some(first)
+    }
+
+    /// The entry at a path, links not followed.
+    pub fn get(&self, path: &str) -> Option<&Entry> {
+        self.0.get(path)
+    }
+
+    /// What a program that opens `path` would find, links followed on every level.
+    pub fn find(&self, path: &BundlePath) -> Found {
+        let mut place = path.clone();
+        for _ in 0..=MOST_LINKS {
+            let Some((link, target)) = self.link_on_the_way(&place) else {
+                return match self.get(place.as_str()) {
+                    Some(_) => Found::File,
+                    None if self.first_below(place.as_str()).is_some() => Found::Folder,
+                    None => Found::Nothing,
+                };
+            };
+            let rest = place.below(link);
+            place = match (link_destination(link, target), rest) {
+                (Ok(Some(folder)), Some(rest)) => match folder.join(&rest) {
+                    Ok(joined) => joined,
+                    Err(_) => return Found::Nothing,
+                },
+                (Ok(Some(end)), None) => end,
+                (Ok(None), Some(rest)) => rest,
+                (Ok(None), None) => return Found::Folder,
+                (Err(_), _) => return Found::Nothing,
+            };
+        }
+        Found::Nothing
+    }
+
+    /// The first link among the folders of `path` and `path` itself.
+    fn link_on_the_way(&self, path: &BundlePath) -> Option<(&BundlePath, &str)> {
+        path.folders()
+            .chain([path.as_str()])
+            .find_map(|place| match self.0.get_key_value(place)? {
+                (link, Entry::Link { target }) => Some((link, target.as_str())),
+                (_, Entry::File { .. }) => None,
+            })
+    }
+
+    /// The number of files and links.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no entry at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The sum of all files' contents in bytes.
+    pub fn content_bytes(&self) -> u64 {
+        self.0.values().map(Entry::content_bytes).sum()
+    }
+
+    /// All paths in byte order.
+    pub fn paths(&self) -> impl Iterator<Item = &BundlePath> {
+        self.0.keys()
+    }
+
+    /// All entries in the byte order of their paths.
+    pub fn iter(&self) -> btree_map::Iter<'_, BundlePath, Entry> {
+        self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a FileTree {
+    type Item = (&'a BundlePath, &'a Entry);
+    type IntoIter = btree_map::Iter<'a, BundlePath, Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for FileTree {
+    type Item = (BundlePath, Entry);
+    type IntoIter = btree_map::IntoIter<BundlePath, Entry>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;
