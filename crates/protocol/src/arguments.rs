@@ -163,10 +163,10 @@ impl PrepareArguments {
             arguments,
             &[BUNDLE, DIGEST, TARGET, INSTALL, TERMINATION_LOG],
         )?;
-        if let Some(argument) = rest {
+        if rest.is_some() {
             return Err(ArgumentError::Unknown {
                 subcommand: PREPARE,
-                argument: argument.first().map_or("--", String::as_str).to_owned(),
+                argument: "--".to_owned(),
             });
         }
         let target = options.absolute_path(TARGET)?;

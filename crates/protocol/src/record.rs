@@ -42,6 +42,8 @@ pub enum Cause {
     Terminated,
     /// The body could not be started; `message` says why and what to do.
     SpawnFailed,
+    /// The runner itself could not do its work; `message` says why. Whether a body ran is not known.
+    RunnerFailed,
     /// The delivered bundle is not the one that the pod was made for. From `prepare`.
     DigestMismatch,
     /// The bundle could not be read or written to its volume. From `prepare`.
@@ -224,6 +226,7 @@ impl RunRecord {
                         "a body ends with either exitCode or signal",
                     ),
                     Cause::SpawnFailed
+                    | Cause::RunnerFailed
                     | Cause::DigestMismatch
                     | Cause::UnpackFailed
                     | Cause::InstallFailed => require(
