@@ -1,5 +1,8 @@
 //! `cargo xtask`: the commands of development. Each subcommand lives in its own module.
 
+use std::path::Path;
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 mod cluster;
@@ -16,15 +19,28 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// The development cluster: one node, inside its own network namespace.
-    #[command(subcommand)]
-    Cluster(cluster::Command),
+    Cluster(cluster::Arguments),
     /// Build the project's container images from their Dockerfiles.
     Images(images::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
-        Command::Cluster(command) => cluster::run(command),
+/// The root of the checkout that this program was built in.
+fn checkout() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package)
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Cluster(arguments) => cluster::run(arguments),
         Command::Images(arguments) => images::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One line: what failed and why. Where in this program it failed is of no use to whoever runs it.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
