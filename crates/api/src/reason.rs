@@ -37,3 +37,7 @@ pub const NOT_VERIFIED: &str = "NotVerified";
 pub const RUNNING: &str = "Running";
 /// A source cannot be looked up now; the last good bundle stands.
 pub const SOURCE_UNAVAILABLE: &str = "SourceUnavailable";
+/// The bundle does not fit into the workspace's volume.
+pub const VOLUME_TOO_SMALL: &str = "VolumeTooSmall";
+/// A failure that is tried again by itself.
+pub const PROGRESSING_WITH_RETRY: &str = "ProgressingWithRetry";

@@ -52,7 +52,7 @@ use crate::blocks;
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true, "maxProperties" = 64))]
 pub struct CodeWorkspaceSpec {
     /// What files make up the bundle (AIP-26 `code`): `{sources: [...]}`, overlaid in order so that the last one wins, or
     /// the path of another workspace as a string.
@@ -149,6 +149,7 @@ pub enum Links {
 /// The volume that holds the bundle.
 #[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true, "maxProperties" = 16))]
 pub struct Volume {
     /// Where the bundle stands in the container, and the working directory of the body; `/workspace` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,6 +162,10 @@ pub struct Volume {
     /// Mount the bundle read-only; the body can then write only below `/tmp` and its home.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
+    /// Keys that this version does not know, kept so that they can be named.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub unknown: BTreeMap<String, Value>,
 }
 
 /// What the operator found and made.
@@ -178,6 +183,9 @@ pub struct CodeWorkspaceStatus {
     /// The bundle that runs use now. It stays while a newer state of the sources fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle: Option<BundleStatus>,
+    /// Hash of everything that the bundle and the command were made from; while it stays, nothing is fetched or built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<String>,
     /// Digests of the last ten bundles, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<String>,
