@@ -92,7 +92,7 @@ impl fmt::Debug for Digest {
 }
 
 /// Hashes what is written to it, piece by piece.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Hasher(Sha256);
 
 impl Hasher {

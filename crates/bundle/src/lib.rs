@@ -3,18 +3,31 @@
 //! Nothing here reads a file, a clock, a cluster or a network; what sources hold comes in as a [`FileTree`], what is to
 //! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`) and AIP-17 (`runner`).
 
+mod bundle;
+mod caps;
 mod digest;
 mod field;
+#[cfg(test)]
+mod fixtures;
+mod gzip;
 mod link;
+mod overlay;
 mod path;
 mod quote;
+mod reader;
+mod tar;
 mod tree;
 
 pub mod code;
 
+pub use bundle::{BuildError, Bundle};
+pub use caps::{BundleSizeError, Caps};
 pub use code::GithubSource;
 pub use digest::{Digest, DigestError};
 pub use field::FieldError;
 pub use link::{LinkError, LinkRule, link_destination};
+pub use overlay::{Clash, Layer, OverlayError, overlay, twins};
 pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRule};
-pub use tree::{Entry, FileTree, Found, TreeError};
+pub use reader::{BundleReader, ReadError};
+pub use tar::HeaderError;
+pub use tree::{Entry, FileTree, Found, PlaceError, TreeError};

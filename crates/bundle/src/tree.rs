@@ -69,7 +69,18 @@ pub struct FileTree(BTreeMap<BundlePath, Entry>);
 /// Why an entry has no place in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// A file or link is where a folder would have to be.
+    /// It does not fit to the entries that are there.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// It is a link that points outside the tree.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+/// One place would have to be a folder and a file (or link) at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlaceError {
+    /// A file or link is where the new entry needs a folder.
     #[error("`{path}` can't be added, since `{entry}` is a file or link, not a folder")]
     BelowEntry {
         /// The refused path.
@@ -77,7 +88,7 @@ pub enum TreeError {
         /// The file or link above it.
         entry: BundlePath,
     },
-    /// A folder is where the file or link would have to be.
+    /// A folder is where the new file or link would have to be.
     #[error("`{path}` can't be a file or link, since it is the folder of `{below}`")]
     OverFolder {
         /// The refused path.
@@ -85,9 +96,6 @@ pub enum TreeError {
         /// An entry below it.
         below: BundlePath,
     },
-    /// A link that points outside the tree.
-    #[error(transparent)]
-    Link(#[from] LinkError),
 }
 
 impl FileTree {
@@ -103,33 +111,32 @@ impl FileTree {
 
     /// Adds an entry, or replaces the one of the same path and returns it.
     pub fn insert(&mut self, path: BundlePath, entry: Entry) -> Result<Option<Entry>, TreeError> {
-        if let Some(above) = self.entry_above(&path) {
-            return Err(TreeError::BelowEntry {
+        if let Entry::Link { target } = &entry {
+            link_destination(&path, target)?;
+        }
+        Ok(self.place(path, entry)?)
+    }
+
+    /// [`insert`](Self::insert) for an entry that comes from another tree, whose links are known to stay inside.
+    pub(crate) fn place(&mut self, path: BundlePath, entry: Entry) -> Result<Option<Entry>, PlaceError> {
+        let above = path.folders().find_map(|folder| self.0.get_key_value(folder));
+        if let Some((above, _)) = above {
+            return Err(PlaceError::BelowEntry {
                 entry: above.clone(),
                 path,
             });
         }
-        if let Some(below) = self.first_below(path.as_str()) {
-            return Err(TreeError::OverFolder {
+        if let Some(below) = self.first_below(&path) {
+            return Err(PlaceError::OverFolder {
                 below: below.clone(),
                 path,
             });
         }
-        if let Entry::Link { target } = &entry {
-            link_destination(&path, target)?;
-        }
         Ok(self.0.insert(path, entry))
     }
 
-    /// The file or link that stands where `path` needs a folder.
-    pub(crate) fn entry_above(&self, path: &BundlePath) -> Option<&BundlePath> {
-        path.folders()
-            .find_map(|folder| self.0.get_key_value(folder))
-            .map(|(above, _)| above)
-    }
-
     /// The first entry inside the folder `path`.
-    pub(crate) fn first_below(&self, path: &str) -> Option<&BundlePath> {
+    fn first_below(&self, path: &BundlePath) -> Option<&BundlePath> {
         let inside = format!("{path}/");
         let (first, _) = self
             .0
@@ -150,7 +157,7 @@ impl FileTree {
             let Some((link, target)) = self.link_on_the_way(&place) else {
                 return match self.get(place.as_str()) {
                     Some(_) => Found::File,
-                    None if self.first_below(place.as_str()).is_some() => Found::Folder,
+                    None if self.first_below(&place).is_some() => Found::Folder,
                     None => Found::Nothing,
                 };
             };

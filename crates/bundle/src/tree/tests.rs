@@ -1,27 +1,8 @@
 use super::*;
-use crate::link::LinkRule;
-
-fn path(text: &str) -> BundlePath {
-    text.parse().unwrap()
-}
-
-fn file(contents: &'static str) -> Entry {
-    Entry::from_contents(Bytes::from_static(contents.as_bytes()))
-}
-
-fn link(target: &str) -> Entry {
-    Entry::Link {
-        target: target.to_owned(),
-    }
-}
-
-fn tree(entries: &[(&str, Entry)]) -> FileTree {
-    let mut tree = FileTree::new();
-    for (at, entry) in entries {
-        tree.insert(path(at), entry.clone()).unwrap();
-    }
-    tree
-}
+use crate::{
+    fixtures::{entry, path, tree},
+    link::LinkRule,
+};
 
 #[test]
 fn a_shebang_at_the_first_byte_makes_a_file_executable() {
@@ -33,7 +14,7 @@ fn a_shebang_at_the_first_byte_makes_a_file_executable() {
         (" #!/bin/sh", false),
         ("\u{feff}#!/bin/sh", false),
     ] {
-        let Entry::File { executable, .. } = file(contents) else {
+        let Entry::File { executable, .. } = entry(contents) else {
             panic!("a file")
         };
         assert_eq!(executable, expected, "{contents:?}");
@@ -42,45 +23,41 @@ fn a_shebang_at_the_first_byte_makes_a_file_executable() {
 
 #[test]
 fn a_later_entry_replaces_the_earlier_one_of_the_same_path() {
-    let mut files = tree(&[("a/b", file("old"))]);
-    assert_eq!(files.insert(path("a/b"), file("new")), Ok(Some(file("old"))));
-    assert_eq!(files, tree(&[("a/b", file("new"))]));
+    let mut files = tree(&[("a/b", "old")]);
+    assert_eq!(files.insert(path("a/b"), entry("new")), Ok(Some(entry("old"))));
+    assert_eq!(files, tree(&[("a/b", "new")]));
 }
 
 #[test]
 fn nothing_lies_below_a_file_or_a_link() {
-    for above in [file("x"), link("c")] {
+    for above in ["x", "-> c"] {
         let mut files = tree(&[("a", above)]);
-        let refused = files.insert(path("a/b/c"), file("x"));
-        assert_eq!(
-            refused,
-            Err(TreeError::BelowEntry {
-                path: path("a/b/c"),
-                entry: path("a")
-            })
-        );
+        let refused = files.insert(path("a/b/c"), entry("x"));
+        let expected = PlaceError::BelowEntry {
+            path: path("a/b/c"),
+            entry: path("a"),
+        };
+        assert_eq!(refused, Err(expected.into()));
     }
 }
 
 #[test]
 fn a_folder_does_not_become_a_file_or_a_link() {
     // `a-b` sorts between `a` and `a/b`.
-    let mut files = tree(&[("a-b", file("x")), ("a/b", file("x"))]);
-    for entry in [file("x"), link("c")] {
+    let mut files = tree(&[("a-b", "x"), ("a/b", "x")]);
+    for entry in [entry("x"), entry("-> c")] {
         let refused = files.insert(path("a"), entry);
-        assert_eq!(
-            refused,
-            Err(TreeError::OverFolder {
-                path: path("a"),
-                below: path("a/b")
-            })
-        );
+        let expected = PlaceError::OverFolder {
+            path: path("a"),
+            below: path("a/b"),
+        };
+        assert_eq!(refused, Err(expected.into()));
     }
 }
 
 #[test]
 fn a_link_stays_inside_the_tree() {
-    let refused = FileTree::new().insert(path("a/b"), link("../../c"));
+    let refused = FileTree::new().insert(path("a/b"), entry("-> ../../c"));
     let Err(TreeError::Link(error)) = refused else {
         panic!("{refused:?}")
     };
@@ -90,13 +67,13 @@ fn a_link_stays_inside_the_tree() {
 #[test]
 fn finding_follows_links_on_every_level() {
     let files = tree(&[
-        ("v2/lib/main.py", file("x")),
-        ("current", link("v2")),
-        ("alias", link("current/lib/")),
-        ("v2/lib/up", link("../..")),
-        ("dangling", link("nowhere")),
-        ("loop", link("loop")),
-        ("through", link("v2/lib/main.py")),
+        ("v2/lib/main.py", "x"),
+        ("current", "-> v2"),
+        ("alias", "-> current/lib/"),
+        ("v2/lib/up", "-> ../.."),
+        ("dangling", "-> nowhere"),
+        ("loop", "-> loop"),
+        ("through", "-> v2/lib/main.py"),
     ]);
     for (at, expected) in [
         ("v2/lib/main.py", Found::File),
@@ -119,6 +96,6 @@ fn finding_follows_links_on_every_level() {
 
 #[test]
 fn sizes_count_contents_only() {
-    let files = tree(&[("a", file("12345")), ("b/c", file("123")), ("d", link("a"))]);
+    let files = tree(&[("a", "12345"), ("b/c", "123"), ("d", "-> a")]);
     assert_eq!((files.len(), files.content_bytes()), (3, 8));
 }

@@ -1,0 +1,197 @@
+//! One bundle with everything in it whose digest must never change, checked against the system's own `tar`.
+//!
+//! A change of this digest changes the digest of every workspace in every cluster: each of them would run again after
+//! an upgrade.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use bytes::Bytes;
+use codeworkspace_bundle::{Bundle, BundleReader, Caps, Digest, Entry, FileTree};
+
+const DIGEST: &str = "sha256:eb69270c16c9ab638d8925378b02a1bf12566bf466fdc8dec5844c625ddc3e42";
+
+/// What unpacking should leave on disk: a file's mode and contents, or a link's target.
+#[derive(Debug, PartialEq, Eq)]
+enum Unpacked {
+    File { mode: u32, contents: Vec<u8> },
+    Link { target: String },
+}
+
+fn golden() -> FileTree {
+    let file = |contents: &[u8], executable| Entry::File {
+        contents: Bytes::copy_from_slice(contents),
+        executable,
+    };
+    let link = |target: &str| Entry::Link {
+        target: target.to_owned(),
+    };
+    let long = |letter: &str, length| letter.repeat(length);
+    let entries = [
+        ("empty".to_owned(), file(b"", false)),
+        ("tool.py".to_owned(), file(b"print('hello')\n", false)),
+        (
+            "bin/run.sh".to_owned(),
+            file(b"#!/bin/sh\nexec python tool.py\n", true),
+        ),
+        ("a-sibling-that-sorts-between".to_owned(), file(b"", false)),
+        ("-rf".to_owned(), file(b"no option", false)),
+        ("--help.py".to_owned(), file(b"no option either", false)),
+        (
+            "with space/and é/日本.txt".to_owned(),
+            file("grüße\n".as_bytes(), false),
+        ),
+        ("binary".to_owned(), file(&(0..=255).collect::<Vec<u8>>(), false)),
+        ("one-block".to_owned(), file(&[b'x'; 512], false)),
+        ("one-block-and-a-byte".to_owned(), file(&[b'x'; 513], false)),
+        (long("n", 100), file(b"the longest name", false)),
+        (long("n", 101), file(b"a name for pax", false)),
+        (
+            format!("{}/{}", long("p", 155), long("q", 100)),
+            file(b"the longest split", false),
+        ),
+        (
+            format!("{}/{}", long("p", 156), long("q", 100)),
+            file(b"a path for pax", true),
+        ),
+        (format!("deep/{}é", "folder/".repeat(140)), file(b"deep", false)),
+        ("links/plain".to_owned(), link("../tool.py")),
+        ("links/folder".to_owned(), link("../bin")),
+        ("links/longest".to_owned(), link(&format!("../{}", long("t", 97)))),
+        (
+            "links/for-pax".to_owned(),
+            link(&format!("../{}", long("n", 101))),
+        ),
+    ];
+    let mut tree = FileTree::new();
+    for (path, entry) in entries {
+        tree.insert(path.parse().unwrap(), entry).unwrap();
+    }
+    tree
+}
+
+fn bundle() -> Bundle {
+    Bundle::build(&golden(), &Caps::default()).unwrap()
+}
+
+#[test]
+fn the_digest_of_the_golden_bundle_never_changes() {
+    assert_eq!(bundle().digest.to_string(), DIGEST);
+}
+
+#[test]
+fn the_golden_bundle_counts_its_entries_and_bytes() {
+    let bundle = bundle();
+    assert_eq!((bundle.files, bundle.size_bytes), (19, 1_424));
+}
+
+#[test]
+fn the_golden_bundle_reads_back_whole() {
+    let bundle = bundle();
+    let mut reader = BundleReader::new(&bundle.compressed[..]).unwrap();
+    let entries: Vec<_> = reader.by_ref().collect::<Result<_, _>>().unwrap();
+    assert_eq!(entries, golden().into_iter().collect::<Vec<_>>());
+    assert_eq!(reader.finish().unwrap(), bundle.digest);
+}
+
+#[test]
+fn the_systems_own_tar_unpacks_exactly_the_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("bundle.tar.gz");
+    let root = folder.path().join("root");
+    fs::write(&archive, bundle().compressed).unwrap();
+    fs::create_dir(&root).unwrap();
+
+    let tar = Command::new("tar")
+        .arg("--extract")
+        .arg("--gzip")
+        .arg("--preserve-permissions")
+        .arg("--file")
+        .arg(&archive)
+        .arg("--directory")
+        .arg(&root)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        tar.status.success() && tar.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&tar.stderr)
+    );
+
+    let expected: BTreeMap<String, Unpacked> = golden()
+        .into_iter()
+        .map(|(path, entry)| match entry {
+            Entry::File { contents, executable } => {
+                let mode = if executable { 0o755 } else { 0o644 };
+                (
+                    path.into(),
+                    Unpacked::File {
+                        mode,
+                        contents: contents.into(),
+                    },
+                )
+            }
+            Entry::Link { target } => (path.into(), Unpacked::Link { target }),
+        })
+        .collect();
+    let mut unpacked = BTreeMap::new();
+    collect(&root, &root, &mut unpacked);
+    assert_eq!(unpacked, expected);
+}
+
+#[test]
+fn the_digest_is_what_sha256sum_says_of_the_uncompressed_tar() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = folder.path().join("bundle.tar.gz");
+    fs::write(&archive, bundle().compressed).unwrap();
+    let gunzip = Command::new("gzip")
+        .arg("--decompress")
+        .arg("--stdout")
+        .arg(&archive)
+        .output()
+        .unwrap();
+    assert!(gunzip.status.success());
+    assert_eq!(Digest::of(&gunzip.stdout), bundle().digest);
+
+    let tar = folder.path().join("bundle.tar");
+    fs::write(&tar, gunzip.stdout).unwrap();
+    let sum = Command::new("sha256sum").arg(&tar).output().unwrap();
+    assert!(
+        String::from_utf8(sum.stdout)
+            .unwrap()
+            .starts_with(&bundle().digest.hex())
+    );
+}
+
+fn collect(root: &Path, folder: &Path, found: &mut BTreeMap<String, Unpacked>) {
+    for item in fs::read_dir(folder).unwrap() {
+        let place = item.unwrap().path();
+        let kind = fs::symlink_metadata(&place).unwrap();
+        if kind.is_dir() {
+            collect(root, &place, found);
+            continue;
+        }
+        let unpacked = if kind.is_symlink() {
+            Unpacked::Link {
+                target: fs::read_link(&place)
+                    .unwrap()
+                    .into_os_string()
+                    .into_string()
+                    .unwrap(),
+            }
+        } else {
+            Unpacked::File {
+                mode: kind.permissions().mode() & 0o7777,
+                contents: fs::read(&place).unwrap(),
+            }
+        };
+        let path = place.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        found.insert(path, unpacked);
+    }
+}
