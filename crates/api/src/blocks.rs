@@ -1,17 +1,21 @@
 //! Schemas of the AIP blocks. They are unions of strings, lists and objects, which a structural schema cannot state with
 //! `type`: a node without a type but with typed properties accepts all of them and checks the object form. Every object node
 //! preserves unknown keys, since the API server would otherwise drop a misspelled key in silence; the admission policy of
-//! the chart, and the operator itself, then name it.
+//! the chart, and the operator itself, then name it. `maxProperties` bounds what they have to look at.
 
 use schemars::{Schema, SchemaGenerator, json_schema};
+use serde_json::{Value, json};
 
 const PATH_MAX: u32 = 1024;
 const SOURCES_MAX: u32 = 64;
 const INLINE_MAX: u32 = 524_288;
+/// More than any block has, and few enough for a policy to look at each.
+const KEYS_MAX: u32 = 16;
 
 pub(crate) fn code(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
         "minLength": 1,
         "maxLength": PATH_MAX,
         "required": ["sources"],
@@ -23,88 +27,108 @@ pub(crate) fn code(_: &mut SchemaGenerator) -> Schema {
                 "maxItems": SOURCES_MAX,
                 "x-kubernetes-list-type": "atomic",
                 "items": {
+                    "description": "Exactly one of `inline`, `local`, `github` and `ref`.",
                     "type": "object",
                     "x-kubernetes-preserve-unknown-fields": true,
-                    "minProperties": 1,
-                    "maxProperties": 1,
+                    "maxProperties": KEYS_MAX,
                     "properties": {
-                        "inline": {
-                            "description": "A file whose content stands in the manifest.",
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                            "required": ["path", "content"],
-                            "properties": {
-                                "path": {
-                                    "description": "Path in the bundle: relative, without `..`.",
-                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
-                                },
-                                "content": {
-                                    "description": "UTF-8 text without NUL. All inline sources together may hold 512 KiB.",
-                                    "type": "string", "maxLength": INLINE_MAX
-                                }
-                            }
-                        },
-                        "local": {
-                            "description": "A file, folder or glob of the workspace root, as a string or an object.",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                            "minLength": 1,
-                            "maxLength": PATH_MAX,
-                            "required": ["path"],
-                            "properties": {
-                                "path": {
-                                    "description": "Path in the workspace root; a trailing `/` means a folder.",
-                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
-                                },
-                                "as": {
-                                    "description": "Path in the bundle; the same as `path` when absent.",
-                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
-                                },
-                                "glob": {
-                                    "description": "Which files of the folder.",
-                                    "type": "string", "maxLength": PATH_MAX
-                                }
-                            }
-                        },
-                        "github": {
-                            "description": "A repository, or a part of it, at one commit.",
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                            "required": ["repo", "ref"],
-                            "properties": {
-                                "repo": {
-                                    "description": "`owner/name`. The host is the operator's configuration.",
-                                    "type": "string", "maxLength": 140,
-                                    "pattern": "^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$"
-                                },
-                                "ref": {
-                                    "description": "A whole commit id (never looked up again), a tag, a branch, or `refs/tags/…`, `refs/heads/…`.",
-                                    "type": "string", "minLength": 1, "maxLength": 255
-                                },
-                                "path": {
-                                    "description": "Folder or file in the repository; all of it when absent.",
-                                    "type": "string", "maxLength": PATH_MAX
-                                },
-                                "as": {
-                                    "description": "Path in the bundle; the same as `path` when absent.",
-                                    "type": "string", "maxLength": PATH_MAX
-                                }
-                            }
-                        },
-                        "ref": {
-                            "description": "Another workspace whose bundle comes in here, as a string or an object.",
-                            "x-kubernetes-preserve-unknown-fields": true,
-                            "minLength": 1,
-                            "maxLength": PATH_MAX,
-                            "required": ["path"],
-                            "properties": {
-                                "path": {
-                                    "description": "The workspace's path.",
-                                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
-                                }
-                            }
-                        }
+                        "inline": inline(),
+                        "local": local(),
+                        "github": github(),
+                        "ref": workspace()
                     }
                 }
+            }
+        }
+    })
+}
+
+fn inline() -> Schema {
+    json_schema!({
+        "description": "A file whose content stands in the manifest.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
+        "required": ["path", "content"],
+        "properties": {
+            "path": {
+                "description": "Path in the bundle: relative, without `..`.",
+                "type": "string", "minLength": 1, "maxLength": PATH_MAX
+            },
+            "content": {
+                "description": "UTF-8 text without NUL. All inline sources together may hold 512 KiB.",
+                "type": "string", "maxLength": INLINE_MAX
+            }
+        }
+    })
+}
+
+fn local() -> Schema {
+    json_schema!({
+        "description": "A file, folder or glob of the workspace root, as a string or an object.",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
+        "minLength": 1,
+        "maxLength": PATH_MAX,
+        "required": ["path"],
+        "properties": {
+            "path": {
+                "description": "Path in the workspace root; a trailing `/` means a folder.",
+                "type": "string", "minLength": 1, "maxLength": PATH_MAX
+            },
+            "as": {
+                "description": "Path in the bundle; the same as `path` when absent.",
+                "type": "string", "minLength": 1, "maxLength": PATH_MAX
+            },
+            "glob": {
+                "description": "Which files of the folder.",
+                "type": "string", "maxLength": PATH_MAX
+            }
+        }
+    })
+}
+
+fn github() -> Schema {
+    json_schema!({
+        "description": "A repository, or a part of it, at one commit.",
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
+        "required": ["repo", "ref"],
+        "properties": {
+            "repo": {
+                "description": "`owner/name`. The host is the operator's configuration.",
+                "type": "string", "maxLength": 140,
+                "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*/[A-Za-z0-9._-]+$"
+            },
+            "ref": {
+                "description": "A whole commit id (never looked up again), a tag, a branch, or `refs/tags/…`, `refs/heads/…`.",
+                "type": "string", "minLength": 1, "maxLength": 255
+            },
+            "path": {
+                "description": "Folder or file in the repository; all of it when absent.",
+                "type": "string", "maxLength": PATH_MAX
+            },
+            "as": {
+                "description": "Path in the bundle; the same as `path` when absent.",
+                "type": "string", "maxLength": PATH_MAX
+            }
+        }
+    })
+}
+
+fn workspace() -> Schema {
+    json_schema!({
+        "description": "Another workspace whose bundle comes in here, as a string or an object.",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
+        "minLength": 1,
+        "maxLength": PATH_MAX,
+        "required": ["path"],
+        "properties": {
+            "path": {
+                "description": "The workspace's path.",
+                "type": "string", "minLength": 1, "maxLength": PATH_MAX
             }
         }
     })
@@ -113,12 +137,11 @@ pub(crate) fn code(_: &mut SchemaGenerator) -> Schema {
 pub(crate) fn run(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
         "minLength": 1,
         "maxLength": 65_536,
         "minItems": 1,
         "maxItems": 1024,
-        "minProperties": 1,
-        "maxProperties": 1,
         "properties": {
             "file": {
                 "description": "A file of the bundle; its extension chooses the interpreter.",
@@ -138,6 +161,34 @@ pub(crate) fn run(_: &mut SchemaGenerator) -> Schema {
 }
 
 pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
+    let mut schema = runner_fields();
+    let mut inline = runner_fields();
+    inline.insert(
+        "description".to_owned(),
+        "The same fields, one level deeper. Nothing may stand beside it.".into(),
+    );
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("inline".to_owned(), inline.to_value());
+        for (form, description) in [
+            (
+                "ref",
+                "A runner that is defined elsewhere. Refused in status as NotYetSupported.",
+            ),
+            (
+                "file",
+                "A runner manifest in the workspace root. Refused in status as NotYetSupported.",
+            ),
+        ] {
+            let reference = json!({
+                "description": description, "type": "string", "minLength": 1, "maxLength": PATH_MAX
+            });
+            properties.insert(form.to_owned(), reference);
+        }
+    }
+    schema
+}
+
+fn runner_fields() -> Schema {
     let packages = || {
         json_schema!({
             "type": "array",
@@ -148,6 +199,7 @@ pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
         "properties": {
             "engine": {
                 "description": "`sandbox` or `subprocess` (the default): both run in a pod of their own. `in-process` becomes `subprocess`.",
@@ -162,6 +214,7 @@ pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
                 "description": "What the body needs from its image.",
                 "type": "object",
                 "x-kubernetes-preserve-unknown-fields": true,
+                "maxProperties": KEYS_MAX,
                 "properties": {
                     "language": {
                         "description": "`node`, `python`, or `multi` for shell commands and argument lists; taken from `run` when absent.",
@@ -176,6 +229,7 @@ pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
                 "description": "What the body may use.",
                 "type": "object",
                 "x-kubernetes-preserve-unknown-fields": true,
+                "maxProperties": KEYS_MAX,
                 "properties": {
                     "memory_mb": {"description": "Memory in MiB; 256 when absent.", "type": "integer", "minimum": 1, "maximum": 1_048_576},
                     "timeout_ms": {"description": "Wall-clock time in ms; 600000 when absent.", "type": "integer", "minimum": 1, "maximum": 604_800_000},
@@ -196,8 +250,7 @@ pub(crate) fn secrets(_: &mut SchemaGenerator) -> Schema {
         "additionalProperties": {
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": true,
-            "minProperties": 1,
-            "maxProperties": 1,
+            "maxProperties": KEYS_MAX,
             "properties": {
                 "vault": {"description": "Slug of a secret in the inventory.", "type": "string", "minLength": 1, "maxLength": 80},
                 "oauth": {"description": "Name of a connector.", "x-kubernetes-preserve-unknown-fields": true},
@@ -211,6 +264,7 @@ pub(crate) fn network(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
         "properties": {
             "egress": {
                 "description": "`host`, `*.host`, each with an optional `:port`.",
@@ -226,6 +280,7 @@ pub(crate) fn origin(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": KEYS_MAX,
         "properties": {
             "origin": {"description": "For example `workspace` or `ai-draft`.", "type": "string", "maxLength": 253}
         }

@@ -33,7 +33,7 @@ pub struct CodeRunSpec {
     pub workspace_ref: WorkspaceReference,
     /// Arguments that follow the workspace's command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256), inner(length(max = 8192)))]
+    #[schemars(length(max = 256), inner(length(max = 8192), regex(pattern = r"^[^\x00]*$")))]
     pub args: Vec<String>,
     /// Seconds until the body is ended; the workspace's own limit when absent, and never above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
