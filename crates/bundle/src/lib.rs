@@ -11,6 +11,8 @@ mod field;
 mod fixtures;
 mod gzip;
 mod link;
+mod near;
+mod object;
 mod overlay;
 mod path;
 mod quote;
@@ -22,7 +24,7 @@ pub mod code;
 
 pub use bundle::{BuildError, Bundle};
 pub use caps::{BundleSizeError, Caps};
-pub use code::GithubSource;
+pub use code::{Code, GithubSource, SourceEntry, SourceKind, define_code};
 pub use digest::{Digest, DigestError};
 pub use field::FieldError;
 pub use link::{LinkError, LinkRule, link_destination};

@@ -9,7 +9,11 @@ pub(crate) struct Quoted<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "`{}`", Escaped(self.0))
+        if self.0.is_empty() {
+            out.write_str(r#""""#)
+        } else {
+            write!(out, "`{}`", Escaped(self.0))
+        }
     }
 }
 
@@ -35,25 +39,14 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Several quotations as one phrase: `` `a`, `b` or `c` ``.
-pub(crate) struct Alternatives<I>(pub(crate) I);
+/// Several quotations in a row: `` `a`, `b` ``.
+pub(crate) struct Listed<'a>(pub(crate) &'a [&'a str]);
 
-impl<I, S> fmt::Display for Alternatives<I>
-where
-    I: Iterator<Item = S> + Clone,
-    S: AsRef<str>,
-{
+impl fmt::Display for Listed<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut names = self.0.clone().peekable();
-        let mut first = true;
-        while let Some(name) = names.next() {
-            let separator = match (first, names.peek()) {
-                (true, _) => "",
-                (false, Some(_)) => ", ",
-                (false, None) => " or ",
-            };
-            write!(out, "{separator}{}", Quoted(name.as_ref()))?;
-            first = false;
+        for (index, name) in self.0.iter().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(out, "{separator}{}", Quoted(name))?;
         }
         Ok(())
     }
@@ -81,11 +74,14 @@ mod tests {
     }
 
     #[test]
-    fn alternatives_read_as_a_phrase() {
-        let phrase = |names: &[&str]| Alternatives(names.iter()).to_string();
-        assert_eq!(phrase(&[]), "");
-        assert_eq!(phrase(&["a"]), "`a`");
-        assert_eq!(phrase(&["a", "b"]), "`a` or `b`");
-        assert_eq!(phrase(&["a", "b", "c"]), "`a`, `b` or `c`");
+    fn nothing_is_visible_as_an_empty_string() {
+        assert_eq!(Quoted("").to_string(), r#""""#);
+    }
+
+    #[test]
+    fn a_list_has_commas() {
+        assert_eq!(Listed(&[]).to_string(), "");
+        assert_eq!(Listed(&["a"]).to_string(), "`a`");
+        assert_eq!(Listed(&["a", "b", "c"]).to_string(), "`a`, `b`, `c`");
     }
 }

@@ -39,6 +39,9 @@ pub enum RepositoryError {
     /// A whole URL or a host.
     #[error("{} names a host: write only `owner/name`, the host is the operator's configuration", Quoted(.0))]
     Host(String),
+    /// `owner/name@version`.
+    #[error("{} has a version: write `owner/name` here and the version in `ref`", Quoted(.0))]
+    Version(String),
     /// The name of a clone URL.
     #[error("{} ends in `.git`: write the repository's name without it", Quoted(.0))]
     DotGit(String),
@@ -54,14 +57,11 @@ impl FromStr for Repository {
     type Err = RepositoryError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.contains("://") || text.contains('@') || text.starts_with("github.com/") {
-            return Err(RepositoryError::Host(text.to_owned()));
-        }
         let parts = text
             .split_once('/')
             .filter(|(owner, name)| is_owner(owner) && is_name(name));
         let Some((owner, name)) = parts else {
-            return Err(RepositoryError::Form(text.to_owned()));
+            return Err(explain(text));
         };
         if name.to_ascii_lowercase().ends_with(".git") {
             return Err(RepositoryError::DotGit(text.to_owned()));
@@ -70,6 +70,18 @@ impl FromStr for Repository {
             owner: owner.to_owned(),
             name: name.to_owned(),
         })
+    }
+}
+
+fn explain(text: &str) -> RepositoryError {
+    let first = text.split('/').next().unwrap_or_default();
+    let looks_like_a_host = first.contains(['@', ':']) || first.trim_start_matches('.').contains('.');
+    match text.rsplit_once('@') {
+        _ if looks_like_a_host => RepositoryError::Host(text.to_owned()),
+        Some((repository, _)) if repository.parse::<Repository>().is_ok() => {
+            RepositoryError::Version(text.to_owned())
+        }
+        _ => RepositoryError::Form(text.to_owned()),
     }
 }
 
@@ -123,7 +135,6 @@ mod tests {
             "o/r\0",
             "ö/r",
             "-o/r",
-            "o.x/r",
             "o/r\\x",
             &long,
         ] {
@@ -143,6 +154,12 @@ mod tests {
             let expected = RepositoryError::Host(text.to_owned());
             assert_eq!(text.parse::<Repository>(), Err(expected), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_version_belongs_into_the_other_field() {
+        let error = "octo/tools@v1".parse::<Repository>().unwrap_err();
+        assert_eq!(error, RepositoryError::Version("octo/tools@v1".to_owned()));
     }
 
     #[test]

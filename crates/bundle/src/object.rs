@@ -1,0 +1,170 @@
+//! Reading the JSON of a manifest's block field by field, so that every fault in it is found and named.
+
+use std::{fmt::Display, str::FromStr};
+
+use serde_json::{Map, Value};
+
+use crate::{
+    field::FieldError,
+    near::nearest,
+    quote::{Escaped, Listed, Quoted},
+};
+
+/// Unknown fields of one object that are reported one by one.
+pub(crate) const MOST_UNKNOWN: usize = 16;
+
+/// For `kind` and `name` in a block: somebody pasted a whole manifest.
+pub(crate) const PASTED: &str = "it belongs to the head of a whole manifest, of which only the blocks \
+     (`code`, `run`, `runner`, `secrets`, `network`) stand under `spec`";
+
+/// The fields that an object may have.
+pub(crate) struct Shape {
+    pub(crate) fields: &'static [&'static str],
+    /// What to say about unknown fields that are likely for a reason.
+    pub(crate) hints: &'static [(&'static str, &'static str)],
+}
+
+/// An object at a place in the manifest. What is wrong in it goes to a list of issues; a value that is read as `None`
+/// is either absent or has its issue there.
+pub(crate) struct Object<'a> {
+    field: &'a str,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> Object<'a> {
+    /// An object with no fields but those of its shape.
+    pub(crate) fn read(
+        field: &'a str,
+        value: &'a Value,
+        shape: &Shape,
+        issues: &mut Vec<FieldError>,
+    ) -> Option<Self> {
+        let Value::Object(map) = value else {
+            let message = format!(
+                "must be an object ({}), not {}",
+                Listed(shape.fields),
+                kind(value)
+            );
+            issues.push(FieldError::new(field, message));
+            return None;
+        };
+        let object = Self { field, map };
+        for key in map
+            .keys()
+            .filter(|key| !shape.fields.contains(&key.as_str()))
+            .take(MOST_UNKNOWN)
+        {
+            issues.push(FieldError::new(object.place(key), unknown(key, shape)));
+        }
+        Some(object)
+    }
+
+    /// The path of one of this object's fields.
+    pub(crate) fn place(&self, key: &str) -> String {
+        place(self.field, key)
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key)
+    }
+
+    pub(crate) fn string(&self, key: &str, issues: &mut Vec<FieldError>) -> Option<&'a str> {
+        string(&self.place(key), self.get(key)?, issues)
+    }
+
+    /// A field whose text is parsed into a value.
+    pub(crate) fn parsed<T: FromStr<Err: Display>>(
+        &self,
+        key: &str,
+        issues: &mut Vec<FieldError>,
+    ) -> Option<T> {
+        let text = self.string(key, issues)?;
+        text.parse()
+            .map_err(|error: T::Err| issues.push(FieldError::new(self.place(key), error)))
+            .ok()
+    }
+
+    /// Reports a field that has to be there and is not.
+    pub(crate) fn require(&self, key: &str, issues: &mut Vec<FieldError>) {
+        if !self.map.contains_key(key) {
+            issues.push(FieldError::new(self.place(key), "is missing"));
+        }
+    }
+
+    /// A list of strings; absent is empty.
+    pub(crate) fn strings(&self, key: &str, issues: &mut Vec<FieldError>) -> Vec<(String, &'a str)> {
+        let place = self.place(key);
+        match self.get(key) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => items
+                .iter()
+                .enumerate()
+                .filter_map(|(index, item)| {
+                    let place = format!("{place}[{index}]");
+                    string(&place, item, issues).map(|text| (place, text))
+                })
+                .collect(),
+            Some(other) => {
+                issues.push(FieldError::new(
+                    place,
+                    format!("must be a list of strings, not {}", kind(other)),
+                ));
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// The path of a field below another.
+pub(crate) fn place(field: &str, key: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if !key.is_empty() && key.bytes().all(is_plain) {
+        format!("{field}.{}", Escaped(key))
+    } else {
+        format!("{field}[\"{}\"]", Escaped(key))
+    }
+}
+
+pub(crate) fn string<'a>(field: &str, value: &'a Value, issues: &mut Vec<FieldError>) -> Option<&'a str> {
+    let hint = match value {
+        Value::String(text) => return Some(text),
+        Value::Number(_) | Value::Bool(_) => format!(": write it in quotes, \"{value}\""),
+        Value::Null => ": give it a value, or leave it out".to_owned(),
+        Value::Array(_) | Value::Object(_) => String::new(),
+    };
+    issues.push(FieldError::new(
+        field,
+        format!("must be a string, not {}{hint}", kind(value)),
+    ));
+    None
+}
+
+/// How to call a value in a message.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// What to say about a field that its object does not have.
+pub(crate) fn unknown(key: &str, shape: &Shape) -> String {
+    let allowed = Listed(shape.fields);
+    let reason = shape
+        .hints
+        .iter()
+        .find(|(name, _)| *name == key)
+        .map(|(_, reason)| *reason);
+    match (reason, nearest(key, shape.fields.iter().copied())) {
+        (Some(reason), _) => format!("is unknown here: {reason}"),
+        (None, Some(meant)) => format!(
+            "is unknown here: did you mean {}? Allowed: {allowed}",
+            Quoted(meant)
+        ),
+        (None, None) => format!("is unknown here. Allowed: {allowed}"),
+    }
+}
