@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
     kind = "CodeRun",
     plural = "coderuns",
     shortname = "crun",
-    category = "codeworkspace",
+    category = "code",
     namespaced,
     status = "CodeRunStatus",
     validation = Rule::new("self.spec == oldSelf.spec").message("spec is immutable: make another CodeRun instead"),

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
     kind = "RunnerTemplate",
     plural = "runnertemplates",
     shortname = "rtpl",
-    category = "codeworkspace",
+    category = "code",
     printcolumn(name = "Image", json_path = ".spec.image", type_ = "string"),
     printcolumn(name = "Languages", json_path = ".spec.languages", type_ = "string"),
     printcolumn(name = "Weight", json_path = ".spec.weight", type_ = "integer"),

@@ -21,7 +21,7 @@ use crate::blocks;
     kind = "CodeWorkspace",
     plural = "codeworkspaces",
     shortname = "cws",
-    category = "codeworkspace",
+    category = "code",
     namespaced,
     status = "CodeWorkspaceStatus",
     printcolumn(
