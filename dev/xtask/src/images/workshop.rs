@@ -1,0 +1,95 @@
+//! What every build works with: the store, the terminal and the lock.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use fs_err as fs;
+
+use super::host::Lock;
+use super::progress::Progress;
+use super::store::{self, Store};
+
+/// The store while nobody else builds in it.
+pub(super) struct Workshop {
+    pub(super) store: Store,
+    pub(super) progress: Progress,
+    lock: Lock,
+}
+
+/// One build from a Dockerfile.
+pub(super) struct Build<'a> {
+    /// What to call it on the terminal.
+    pub(super) name: &'a str,
+    pub(super) dockerfile: &'a Path,
+    pub(super) context: &'a Path,
+    pub(super) tag: &'a str,
+    /// Stand-ins: what the Dockerfile calls an image or a folder, and where buildah finds it.
+    pub(super) contexts: Vec<(String, String)>,
+    /// Build arguments.
+    pub(super) arguments: Vec<(String, String)>,
+}
+
+impl Workshop {
+    /// Waits for other builds on this machine and removes what an interrupted one left.
+    pub(super) fn open(store: Store) -> Result<Self> {
+        let lock = Lock::take(&store.path("images.lock"))?;
+        store.prepare()?;
+        Ok(Self {
+            store,
+            progress: Progress::start(),
+            lock,
+        })
+    }
+
+    /// Runs a long program.
+    pub(super) fn run(&self, name: &str, mut command: Command) -> Result<()> {
+        self.lock.share(&mut command)?;
+        self.store.confine(&mut command);
+        self.progress
+            .run(name, command, &self.store.log(&name.replace(' ', "-")))
+    }
+
+    /// Builds an image and gives its identifier: 64 hexadecimal digits, which follow from its content and configuration.
+    pub(super) fn build(&self, build: &Build<'_>) -> Result<String> {
+        let id_file = self.store.path("tmp/image-id");
+        // Layers are kept and reused, nothing is pulled, and the format is the one that `docker save` archives hold.
+        let mut command = self
+            .store
+            .buildah(&["bud", "--layers", "--pull=never", "--isolation=chroot"]);
+        command.args(["--format=docker", "--tag", build.tag]);
+        command
+            .arg("--file")
+            .arg(build.dockerfile)
+            .arg("--iidfile")
+            .arg(&id_file);
+        for (name, source) in &build.contexts {
+            command.arg("--build-context").arg(format!("{name}={source}"));
+        }
+        for (name, value) in &build.arguments {
+            command.arg("--build-arg").arg(format!("{name}={value}"));
+        }
+        command.arg(build.context);
+        self.run(build.name, command)?;
+        let id = fs::read_to_string(&id_file)?;
+        let id = id
+            .trim()
+            .strip_prefix("sha256:")
+            .context("buildah wrote an odd image identifier")?;
+        Ok(id.to_owned())
+    }
+
+    /// Writes an image as an archive of `docker save`'s kind, in which it is called `reference`.
+    pub(super) fn save(&self, id: &str, reference: &str, archive: &Path) -> Result<()> {
+        let partial = self.store.path("tmp/archive.tar");
+        let destination = format!("docker-archive:{}:{reference}", partial.display());
+        let mut command = self.store.buildah(&["push", "--quiet", id, &destination]);
+        self.lock.share(&mut command)?;
+        store::output(command)?;
+        if let Some(folder) = archive.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::rename(&partial, archive)?;
+        Ok(())
+    }
+}
