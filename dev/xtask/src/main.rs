@@ -33,10 +33,10 @@ fn checkout() -> &'static Path {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Cluster(arguments) => cluster::run(arguments),
-        Command::Images(arguments) => images::run(&arguments),
+        Command::Images(arguments) => images::run(&arguments).map(|()| ExitCode::SUCCESS),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(status) => status,
         Err(error) => {
             // One line: what failed and why. Where in this program it failed is of no use to whoever runs it.
             eprintln!("error: {error:#}");

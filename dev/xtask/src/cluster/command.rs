@@ -1,9 +1,11 @@
 //! Running other programs, with errors that carry what they said.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
 
 /// A command that finds the system's programs also where a user's `PATH` lacks the `sbin` folders.
 pub(super) fn command(program: impl AsRef<OsStr>) -> Command {
@@ -50,4 +52,13 @@ fn shown(command: &Command) -> String {
         .map(|word| word.to_string_lossy())
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// The last lines of a log.
+pub(super) fn tail(log: &Path) -> String {
+    let text = fs::read(log)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(8)..].join("\n")
 }

@@ -2,18 +2,23 @@
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use fs_err as fs;
+use sha2::{Digest, Sha256};
 
 use super::certificates::Authority;
+use super::hexadecimal::hexadecimal;
 use super::instance::Instance;
 use super::network::Network;
 use super::{packages, programs, template};
 
 /// The node's name.
 pub(super) const NODE: &str = "node";
+
+/// The name of the file of [`Components::dns_objects_file`].
+const DNS_OBJECTS: &str = "coredns.yaml";
 
 /// The users of the API server: name, subject (which is what gives the rights, by Kubernetes' built-in roles).
 const USERS: [(&str, &str); 5] = [
@@ -156,6 +161,13 @@ impl<'a> Components<'a> {
         }
 
         fs::create_dir_all(self.configuration("network"))?;
+        for (name, text) in self.configuration_files()? {
+            fs::write(self.configuration(name), text)?;
+        }
+        Ok(())
+    }
+
+    fn configuration_files(&self) -> Result<[(&'static str, String); 4]> {
         let directory = self.instance.directory().display().to_string();
         let containerd = template::render(
             include_str!("../../../cluster/node/containerd.toml"),
@@ -164,14 +176,37 @@ impl<'a> Components<'a> {
                 ("plugins", packages::network_plugins()?),
             ],
         )?;
-        fs::write(self.configuration("containerd.toml"), containerd)?;
         let pods = template::render(
             include_str!("../../../cluster/node/network.conflist"),
             &[("node_pods", &self.network.node_pods())],
         )?;
-        fs::write(self.configuration("network/10-pods.conflist"), pods)?;
-        fs::write(self.configuration("kubelet.yaml"), self.kubelet_configuration()?)?;
-        Ok(())
+        Ok([
+            ("containerd.toml", containerd),
+            ("network/10-pods.conflist", pods),
+            ("kubelet.yaml", self.kubelet_configuration()?),
+            (DNS_OBJECTS, self.dns_objects()?),
+        ])
+    }
+
+    /// Identifies what the cluster is started from: the programs, by the hash in their paths, their arguments and their configuration.
+    pub(super) fn description(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        for name in Self::NAMES {
+            for argument in self.command_line(name)? {
+                hash.update(argument.as_encoded_bytes());
+                hash.update([0]);
+            }
+        }
+        hash.update(programs::program("coredns")?.as_os_str().as_encoded_bytes());
+        for (_, text) in self.configuration_files()? {
+            hash.update(Sha256::digest(text));
+        }
+        Ok(hexadecimal(&hash.finalize()))
+    }
+
+    /// The file with the objects that make the cluster's resolver run.
+    pub(super) fn dns_objects_file(&self) -> PathBuf {
+        self.configuration(DNS_OBJECTS)
     }
 
     fn kubelet_configuration(&self) -> Result<String> {
@@ -185,20 +220,19 @@ impl<'a> Components<'a> {
         )
     }
 
-    /// The objects that make the cluster's resolver run.
-    pub(super) fn dns_objects(&self) -> Result<String> {
+    fn dns_objects(&self) -> Result<String> {
         template::render(
             include_str!("../../../cluster/node/coredns.yaml"),
             &[("dns", &self.network.dns_service().to_string())],
         )
     }
 
-    fn configuration(&self, name: &str) -> std::path::PathBuf {
+    fn configuration(&self, name: &str) -> PathBuf {
         self.instance.path("configuration").join(name)
     }
 
     /// The administrator's kubeconfig is the one for people, and has its own place.
-    fn kubeconfig(&self, user: &str) -> std::path::PathBuf {
+    fn kubeconfig(&self, user: &str) -> PathBuf {
         if user == "admin" {
             self.instance.kubeconfig()
         } else {

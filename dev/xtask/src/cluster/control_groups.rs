@@ -201,36 +201,34 @@ fn belongs(groups: &str, name: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchies {
     paths: Vec<String>,
-    /// cgroup v2: one hierarchy with all controllers.
+    /// cgroup v2 alone: one hierarchy with all controllers.
     unified: bool,
 }
 
-/// The hierarchies that hold controllers. A machine with cgroup v1 often has an empty v2 hierarchy beside them, which is of no use here.
+/// The hierarchies of control groups. A machine with cgroup v1 has one for each controller, and often a v2 hierarchy without controllers
+/// beside them, in which runc makes groups all the same.
 fn hierarchies(mounts: &str) -> Hierarchies {
-    let of = |kind: &str| -> Vec<String> {
-        mounts
-            .lines()
-            .filter_map(|line| {
-                let (mount, filesystem) = line.split_once(" - ")?;
-                let path = mount.split(' ').nth(4)?;
-                (filesystem.split(' ').next() == Some(kind) && path.starts_with("/sys/fs/cgroup"))
-                    .then(|| path.to_owned())
-            })
-            .collect()
-    };
-    let mut separate = of("cgroup");
-    separate.dedup();
-    if separate.is_empty() {
-        Hierarchies {
-            paths: of("cgroup2"),
-            unified: true,
+    let mut paths = Vec::new();
+    let mut unified = true;
+    for line in mounts.lines() {
+        let Some((mount, filesystem)) = line.split_once(" - ") else {
+            continue;
+        };
+        let Some(path) = mount
+            .split(' ')
+            .nth(4)
+            .filter(|path| path.starts_with("/sys/fs/cgroup"))
+        else {
+            continue;
+        };
+        match filesystem.split(' ').next() {
+            Some("cgroup") => unified = false,
+            Some("cgroup2") => {}
+            _ => continue,
         }
-    } else {
-        Hierarchies {
-            paths: separate,
-            unified: false,
-        }
+        paths.push(path.to_owned());
     }
+    Hierarchies { paths, unified }
 }
 
 #[cfg(test)]
@@ -238,15 +236,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn with_version_1_every_controller_is_a_hierarchy_and_the_empty_unified_one_is_not() {
+    fn with_version_1_every_controller_is_a_hierarchy() {
         let mounts = "30 29 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
                       31 30 0:27 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
                       32 30 0:28 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n\
                       33 30 0:29 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
-        let paths = vec![
-            "/sys/fs/cgroup/cpu".to_owned(),
-            "/sys/fs/cgroup/memory".to_owned(),
-        ];
+        let paths = ["cpu", "memory", "unified"]
+            .map(|name| format!("/sys/fs/cgroup/{name}"))
+            .to_vec();
         assert_eq!(
             hierarchies(mounts),
             Hierarchies {

@@ -4,10 +4,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
+mod api_server;
 mod archive;
 mod certificates;
 mod command;
@@ -26,6 +28,7 @@ mod status;
 mod stop;
 mod template;
 
+pub(crate) use api_server::ApiServer;
 use instance::Instance;
 
 /// The arguments of `cargo xtask cluster`.
@@ -53,6 +56,12 @@ enum Command {
         /// The archive.
         archive: PathBuf,
     },
+    /// Run a command with `KUBECONFIG` set to an API server that is started for it, without nodes and without root.
+    WithApiServer {
+        /// The command and its arguments.
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
+    },
     /// Print the path of one of the cluster's programs, such as kubectl or helm.
     Program {
         /// The program's name.
@@ -64,26 +73,27 @@ enum Command {
 }
 
 /// Runs one cluster command.
-pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    if let Command::Become(arguments) = &arguments.command {
-        return processes::become_component(&Instance::of(crate::checkout()), arguments);
-    }
-    if let Command::Program { name } = &arguments.command {
-        println!("{}", program(name)?.display());
-        return Ok(());
-    }
-    let cluster = Cluster::choose(arguments.kubeconfig)?;
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
+    let cluster = || Cluster::choose(arguments.kubeconfig);
     match arguments.command {
-        Command::Up => {
-            println!("export KUBECONFIG={}", cluster.ensure_up()?.display());
+        Command::Up => println!("export KUBECONFIG={}", cluster()?.ensure_up()?.display()),
+        Command::Down => cluster()?.down()?,
+        Command::Status => cluster()?.status()?,
+        Command::Kubeconfig => println!("{}", cluster()?.kubeconfig_path().display()),
+        Command::LoadImage { archive } => cluster()?.load_image(&archive)?,
+        Command::Become(arguments) => {
+            processes::become_component(&Instance::of(crate::checkout()), &arguments)?;
         }
-        Command::Down => cluster.down()?,
-        Command::Status => cluster.status()?,
-        Command::Kubeconfig => println!("{}", cluster.kubeconfig_path().display()),
-        Command::LoadImage { archive } => cluster.load_image(&archive)?,
-        Command::Program { .. } | Command::Become(_) => {}
+        Command::Program { name } => println!("{}", program(&name)?.display()),
+        Command::WithApiServer { command } => {
+            let status = api_server::run_with(&command)?;
+            return Ok(status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .map_or(ExitCode::FAILURE, ExitCode::from));
+        }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The cluster that development commands work with.

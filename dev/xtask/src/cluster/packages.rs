@@ -9,19 +9,17 @@ use super::command;
 
 /// A program of the system and the Debian package that brings it. Programs are looked for instead of packages: a machine may have
 /// containerd from elsewhere, and Debian's package would then be in its way.
-const REQUIREMENTS: [(&str, &str); 12] = [
+const REQUIREMENTS: [(&str, &str); 10] = [
     ("containerd", "containerd"),
     ("ctr", "containerd"),
     ("runc", "runc"),
     ("iptables", "iptables"),
     ("ipset", "ipset"),
-    ("conntrack", "conntrack"),
     ("ip", "iproute2"),
     ("nsenter", "util-linux"),
     ("unshare", "util-linux"),
     ("mount", "mount"),
     ("openssl", "openssl"),
-    ("modprobe", "kmod"),
 ];
 
 /// Where Debian, and where everyone else, puts the network plugins.

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use fs_err as fs;
 
+use super::command;
 use super::control_groups::ControlGroups;
 use super::instance::Instance;
 use super::namespaces::{Namespace, enter};
@@ -29,7 +30,10 @@ pub(super) fn start(instance: &Instance, name: &'static str, program: &[OsString
     let child = Command::new("/proc/self/exe")
         .args(["cluster", "become", name, "--"])
         .args(program)
-        .env_remove("KUBECONFIG")
+        // Nothing of the caller's: a proxy, for one, would come between the components.
+        .env_clear()
+        .env("PATH", command::search_path())
+        .env("HOME", "/")
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
@@ -75,18 +79,9 @@ impl Started {
             "{} ended ({status}); the end of {}:\n{}",
             self.name,
             self.log.display(),
-            tail(&self.log)
+            command::tail(&self.log)
         )
     }
-}
-
-/// The last lines of a log.
-fn tail(log: &std::path::Path) -> String {
-    let text = fs::read(log)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default();
-    let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(8)..].join("\n")
 }
 
 /// Identifies a process beyond its number, which the kernel gives to another one some time later.

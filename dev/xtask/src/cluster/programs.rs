@@ -6,7 +6,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -85,6 +85,18 @@ pub(super) fn program(name: &str) -> Result<PathBuf> {
     Ok(module.built()?.join(name))
 }
 
+/// A command that runs kubectl with `kubeconfig`. What it caches goes next to that file and not into the user's home.
+pub(super) fn kubectl(kubeconfig: &Path) -> Result<Command> {
+    let mut command = command::command(program("kubectl")?);
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .env("KUBECACHEDIR", kubeconfig.with_extension("cache"));
+    // A proxy cannot reach this machine's own clusters.
+    command.env("NO_PROXY", "*");
+    Ok(command)
+}
+
 impl Module {
     fn sources(&self) -> PathBuf {
         crate::checkout().join("dev/cluster/programs").join(self.folder)
@@ -125,6 +137,7 @@ impl Module {
             .arg(self.package)
             .current_dir(self.sources())
             .env("CGO_ENABLED", "0")
+            .env("GOWORK", "off")
             .stdout(Stdio::null())
             .stderr(fs::File::create(&log)?.into_parts().0)
             .spawn()

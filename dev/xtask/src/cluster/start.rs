@@ -13,9 +13,13 @@ use super::components::{Components, NODE, authority};
 use super::control_groups::ControlGroups;
 use super::instance::{INSTANCES, Instance};
 use super::lock::Lock;
+use super::namespaces::{self, Namespace};
 use super::network::{self, Network, Range};
 use super::processes::{self, Started};
-use super::{namespaces, packages, programs, stop};
+use super::{packages, programs, stop};
+
+/// Written when a start is complete: a hash of all that the cluster was started from.
+const DESCRIPTION: &str = "description";
 
 /// Makes sure that the cluster runs. One that runs is left alone; a half of one is cleared away first.
 pub(super) fn up(instance: &Instance) -> Result<()> {
@@ -34,7 +38,9 @@ pub(super) fn up(instance: &Instance) -> Result<()> {
         programs::program(name)?;
     }
     if stop::anything_left(instance)? {
-        eprintln!("clearing away what is left of an earlier start");
+        eprintln!(
+            "clearing away a cluster that is incomplete, about to expire, or of another version of this checkout"
+        );
         stop::remove(instance)?;
     }
     eprintln!("starting the cluster");
@@ -43,7 +49,7 @@ pub(super) fn up(instance: &Instance) -> Result<()> {
     Ok(())
 }
 
-/// Held while a cluster is started or removed. It lives in the checkout, as the cluster belongs to it.
+/// Held while a cluster is started or removed.
 pub(super) fn lock(instance: &Instance) -> Result<Lock> {
     let path = programs::cache()?.join(format!("instance-{}.lock", instance.id()));
     Lock::take(
@@ -52,11 +58,15 @@ pub(super) fn lock(instance: &Instance) -> Result<Lock> {
     )
 }
 
-/// Whether the whole cluster runs, and will for some time.
-pub(super) fn ready(instance: &Instance) -> bool {
-    Components::NAMES
-        .into_iter()
-        .all(|name| processes::running(instance, name).is_some())
+/// Whether the whole cluster runs as this checkout describes it, and will for some time.
+fn ready(instance: &Instance) -> bool {
+    let described = || Components::new(instance, reserved_network(instance)?).description();
+    let completed = fs::read_to_string(instance.path(DESCRIPTION)).ok();
+    completed.is_some()
+        && completed == described().ok()
+        && Components::NAMES
+            .into_iter()
+            .all(|name| processes::running(instance, name).is_some())
         && !authority(instance).expires_soon()
         && node_is_ready(instance)
         && dns_is_ready(instance)
@@ -64,12 +74,7 @@ pub(super) fn ready(instance: &Instance) -> bool {
 
 /// Runs kubectl against the cluster.
 pub(super) fn kubectl(instance: &Instance, arguments: &[&str]) -> Result<String> {
-    command::output(
-        command::command(programs::program("kubectl")?)
-            .arg("--kubeconfig")
-            .arg(instance.kubeconfig())
-            .args(arguments),
-    )
+    command::output(programs::kubectl(&instance.kubeconfig())?.args(arguments))
 }
 
 fn node_is_ready(instance: &Instance) -> bool {
@@ -133,8 +138,7 @@ impl<'a> Start<'a> {
         ] {
             self.start(name)?;
         }
-        let objects = instance.path("configuration/coredns.yaml");
-        fs::write(&objects, self.components.dns_objects()?)?;
+        let objects = self.components.dns_objects_file();
         kubectl(
             instance,
             &["apply", "--server-side", "--filename", &objects.to_string_lossy()],
@@ -144,9 +148,19 @@ impl<'a> Start<'a> {
         self.start("kube-router")?;
         self.wait("the node", || node_is_ready(instance))?;
         self.wait("DNS", || dns_is_ready(instance))?;
+        // kube-router makes its chains when it first looks at the policies.
+        self.wait("the enforcement of network policies", || {
+            let arguments = ["--list-rules", "KUBE-ROUTER-FORWARD"];
+            command::output(namespaces::enter(instance, &[Namespace::Network], "iptables").args(arguments))
+                .is_ok()
+        })?;
         self.wait("the default service account", || {
             kubectl(instance, &["get", "serviceaccount", "default"]).is_ok()
-        })
+        })?;
+        Ok(fs::write(
+            instance.path(DESCRIPTION),
+            self.components.description()?,
+        )?)
     }
 
     fn start(&mut self, name: &'static str) -> Result<()> {
@@ -231,6 +245,11 @@ fn reserve_network(instance: &Instance) -> Result<Network> {
     fs::create_dir_all(instance.directory())?;
     fs::write(instance.path("network"), network.number().to_string())?;
     Ok(network)
+}
+
+/// The network that [`reserve_network`] picked.
+fn reserved_network(instance: &Instance) -> Result<Network> {
+    fs::read_to_string(instance.path("network"))?.parse()
 }
 
 /// What holds a pod's namespaces. Compiled here: it is twenty lines, and a C compiler is part of every Rust installation.
