@@ -1,0 +1,81 @@
+//! `runner exec`: process 1 of the body's container.
+
+mod environment;
+mod memory;
+mod processes;
+mod program;
+mod relay;
+mod supervisor;
+
+use std::process::ExitCode;
+
+use codeworkspace_protocol::{Cause, ExecArguments, RunRecord};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+
+use crate::clock::now;
+use crate::record_file::RecordFile;
+use supervisor::{Start, Supervisor};
+
+/// `EX_IOERR` of `sysexits.h`: the body was not started because nobody would learn of its outcome.
+const EXIT_NO_RECORD: u8 = 74;
+
+/// `timeout(1)`'s exit code, used when a body that ran too long still calls itself successful.
+const EXIT_TIMED_OUT: u8 = 124;
+
+/// Shells' base for bodies that a signal ended.
+const EXIT_SIGNAL_BASE: i32 = 128;
+
+/// Runs the body to its end and answers with the container's exit code.
+pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
+    let record = RunRecord::running(now());
+    let record_file = match protect().and_then(|()| RecordFile::open(&arguments.termination_log)) {
+        Ok(file) => file,
+        Err(error) => return without_record(&error),
+    };
+    // Written ahead, so that a record that cannot be written is known before the body does anything.
+    if let Err(error) = record_file.write(&record) {
+        return without_record(&error);
+    }
+    match Supervisor::start(arguments, record, &record_file) {
+        Start::Running(supervisor) => {
+            let ended = supervisor.supervise();
+            if let Err(error) = record_file.write(ended.record()) {
+                eprintln!("runner: the run's record cannot be written: {error}");
+            }
+            let code = exit_code(ended.record());
+            ended.flush();
+            ExitCode::from(code)
+        }
+        Start::Failed { record, exit_code } => {
+            let message = record.message.as_deref().unwrap_or_default();
+            eprintln!("runner: {message}");
+            if let Err(error) = record_file.write(&record) {
+                eprintln!("runner: the run's record cannot be written: {error}");
+            }
+            ExitCode::from(exit_code)
+        }
+    }
+}
+
+/// The body has the runner's user id. Not dumpable, the runner's memory, environment and descriptors are closed to it (ptrace(2),
+/// "Ptrace access mode checking").
+fn protect() -> std::io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
+}
+
+fn without_record(error: &std::io::Error) -> ExitCode {
+    eprintln!("runner: the body is not started, because its outcome could not be recorded: {error}");
+    ExitCode::from(EXIT_NO_RECORD)
+}
+
+/// What the container's own exit code says: the body's code, or 128 and the signal's number as shells do.
+fn exit_code(record: &RunRecord) -> u8 {
+    let code = record
+        .exit_code
+        .or(record.signal.map(|signal| EXIT_SIGNAL_BASE + signal));
+    match code.map(u8::try_from) {
+        Some(Ok(0)) if record.cause == Some(Cause::TimedOut) => EXIT_TIMED_OUT,
+        Some(Ok(code)) => code,
+        Some(Err(_)) | None => u8::MAX,
+    }
+}

@@ -1,0 +1,12 @@
+//! The runner from outside: the built program, real processes, real volumes.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod exec;
+mod fixture;
+mod hostile;
+mod prepare;
