@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use proptest::{collection, prelude::*};
+use serde_json::Value;
 
 use crate::{
     path::BundlePath,
@@ -28,6 +29,12 @@ pub(crate) fn tree(entries: &[(&str, &str)]) -> FileTree {
         tree.insert(path(at), entry(text)).unwrap();
     }
     tree
+}
+
+/// Each value, and below it what `errors` finds wrong with it: what a snapshot of messages should look like.
+pub(crate) fn report(values: &[Value], errors: impl Fn(&Value) -> Vec<String>) -> String {
+    let paragraph = |value| format!("{value}\n  {}", errors(value).join("\n  "));
+    values.iter().map(paragraph).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Trees with everything that a tree may have, in small numbers.

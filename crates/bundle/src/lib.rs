@@ -10,8 +10,10 @@ mod field;
 #[cfg(test)]
 mod fixtures;
 mod gzip;
+mod language;
 mod link;
 mod near;
+mod network;
 mod object;
 mod overlay;
 mod path;
@@ -21,15 +23,21 @@ mod tar;
 mod tree;
 
 pub mod code;
+pub mod run;
+pub mod runner;
 
 pub use bundle::{BuildError, Bundle};
 pub use caps::{BundleSizeError, Caps};
 pub use code::{Code, GithubSource, SourceEntry, SourceKind, define_code};
 pub use digest::{Digest, DigestError};
 pub use field::FieldError;
+pub use language::Language;
 pub use link::{LinkError, LinkRule, link_destination};
+pub use network::{Network, define_network};
 pub use overlay::{Clash, Layer, OverlayError, overlay, twins};
 pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRule};
 pub use reader::{BundleReader, ReadError};
+pub use run::{ResolvedRun, Run, RunError, define_run};
+pub use runner::{RunnerDefinition, RunnerHandle, define_runner};
 pub use tar::HeaderError;
 pub use tree::{Entry, FileTree, Found, PlaceError, TreeError};

@@ -28,7 +28,7 @@ fn distance(name: &str, candidate: &str) -> Option<usize> {
     }
     let typos = typos(name, candidate)?;
     // In a short word, two typos make any other short word.
-    (typos * 3 <= name.len().max(candidate.len())).then_some(typos + 1)
+    (typos * 3 < name.len().max(candidate.len())).then_some(typos + 1)
 }
 
 /// How many letters were added, left out, replaced or swapped with their neighbour; `None` above two.
@@ -130,6 +130,7 @@ mod tests {
             ("memoryMb", Some("memory_mb")),
             ("timeout-ms", Some("timeout_ms")),
             ("sandbx", Some("sandbox")),
+            ("inline", None),
             ("url", None),
             ("is", None),
             ("", None),

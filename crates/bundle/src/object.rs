@@ -10,8 +10,8 @@ use crate::{
     quote::{Escaped, Listed, Quoted},
 };
 
-/// Unknown fields of one object that are reported one by one.
-pub(crate) const MOST_UNKNOWN: usize = 16;
+/// Faults of the same kind that are reported one by one: unknown fields of an object, wrong items of a list.
+pub(crate) const MOST_FAULTS: usize = 16;
 
 /// For `kind` and `name` in a block: somebody pasted a whole manifest.
 pub(crate) const PASTED: &str = "it belongs to the head of a whole manifest, of which only the blocks \
@@ -52,7 +52,7 @@ impl<'a> Object<'a> {
         for key in map
             .keys()
             .filter(|key| !shape.fields.contains(&key.as_str()))
-            .take(MOST_UNKNOWN)
+            .take(MOST_FAULTS)
         {
             issues.push(FieldError::new(object.place(key), unknown(key, shape)));
         }
@@ -84,6 +84,25 @@ impl<'a> Object<'a> {
             .ok()
     }
 
+    /// A field that takes one of a few names.
+    pub(crate) fn one_of<T: Copy>(
+        &self,
+        key: &str,
+        names: &[(&str, T)],
+        issues: &mut Vec<FieldError>,
+    ) -> Option<T> {
+        let text = self.string(key, issues)?;
+        if let Some((_, value)) = names.iter().find(|(name, _)| *name == text) {
+            return Some(*value);
+        }
+        let allowed: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        let meant = nearest(text, allowed.iter().copied()).map(Quoted);
+        let hint = meant.map_or_else(|| ".".to_owned(), |meant| format!(": did you mean {meant}?"));
+        let message = format!("{} is unknown{hint} Allowed: {}", Quoted(text), Listed(&allowed));
+        issues.push(FieldError::new(self.place(key), message));
+        None
+    }
+
     /// Reports a field that has to be there and is not.
     pub(crate) fn require(&self, key: &str, issues: &mut Vec<FieldError>) {
         if !self.map.contains_key(key) {
@@ -91,27 +110,16 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A list of strings; absent is empty.
-    pub(crate) fn strings(&self, key: &str, issues: &mut Vec<FieldError>) -> Vec<(String, &'a str)> {
-        let place = self.place(key);
-        match self.get(key) {
-            None => Vec::new(),
-            Some(Value::Array(items)) => items
-                .iter()
-                .enumerate()
-                .filter_map(|(index, item)| {
-                    let place = format!("{place}[{index}]");
-                    string(&place, item, issues).map(|text| (place, text))
-                })
-                .collect(),
-            Some(other) => {
-                issues.push(FieldError::new(
-                    place,
-                    format!("must be a list of strings, not {}", kind(other)),
-                ));
-                Vec::new()
-            }
-        }
+    /// A list of strings, each of which `check` finds nothing wrong with; absent is empty.
+    pub(crate) fn strings(
+        &self,
+        key: &str,
+        issues: &mut Vec<FieldError>,
+        check: impl Fn(&str) -> Option<String>,
+    ) -> Vec<String> {
+        self.get(key)
+            .map(|value| strings(&self.place(key), value, issues, check))
+            .unwrap_or_default()
     }
 }
 
@@ -137,6 +145,39 @@ pub(crate) fn string<'a>(field: &str, value: &'a Value, issues: &mut Vec<FieldEr
         format!("must be a string, not {}{hint}", kind(value)),
     ));
     None
+}
+
+/// A list of strings, each of which `check` finds nothing wrong with. Gives up after some faults, so that a list of
+/// nothing else makes no flood of messages.
+pub(crate) fn strings(
+    field: &str,
+    value: &Value,
+    issues: &mut Vec<FieldError>,
+    check: impl Fn(&str) -> Option<String>,
+) -> Vec<String> {
+    let Value::Array(items) = value else {
+        let message = format!("must be a list of strings, not {}", kind(value));
+        issues.push(FieldError::new(field, message));
+        return Vec::new();
+    };
+    let most = issues.len() + MOST_FAULTS;
+    let mut texts = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let field = || format!("{field}[{index}]");
+        match item {
+            Value::String(text) => match check(text) {
+                None => texts.push(text.clone()),
+                Some(message) => issues.push(FieldError::new(field(), message)),
+            },
+            other => {
+                string(&field(), other, issues);
+            }
+        }
+        if issues.len() == most {
+            break;
+        }
+    }
+    texts
 }
 
 /// How to call a value in a message.

@@ -3,6 +3,8 @@
 //! A change of this digest changes the digest of every workspace in every cluster: each of them would run again after
 //! an upgrade.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail the way tests do")]
+
 use std::{
     collections::BTreeMap,
     fs,

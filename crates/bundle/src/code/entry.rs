@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{GithubSource, InlineSource, LocalSource, RefSource, github, inline, workspace};
 use crate::{
     field::FieldError,
-    object::{self, MOST_UNKNOWN, Shape, kind, place},
+    object::{self, MOST_FAULTS, Shape, kind, place},
     quote::Escaped,
 };
 
@@ -172,7 +172,7 @@ fn unknown_keys(field: &str, map: &Map<String, Value>, kind: Option<SourceKind>)
     };
     map.keys()
         .filter(|key| !SHAPE.fields.contains(&key.as_str()))
-        .take(MOST_UNKNOWN)
+        .take(MOST_FAULTS)
         .map(|key| FieldError::new(place(field, key), message(key)))
         .collect()
 }
