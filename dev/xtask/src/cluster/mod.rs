@@ -3,6 +3,7 @@
 //! If `KUBECONFIG` names another cluster, that one is used instead and left as it was found.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -75,16 +76,13 @@ enum Command {
 /// Runs one cluster command.
 pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
     let cluster = || Cluster::choose(arguments.kubeconfig);
-    match arguments.command {
-        Command::Up => println!("export KUBECONFIG={}", cluster()?.ensure_up()?.display()),
+    let answer = match arguments.command {
+        Command::Up => format!("export KUBECONFIG={}", cluster()?.ensure_up()?.display()),
         Command::Down => cluster()?.down()?,
         Command::Status => cluster()?.status()?,
-        Command::Kubeconfig => println!("{}", cluster()?.kubeconfig_path().display()),
+        Command::Kubeconfig => cluster()?.kubeconfig_path().display().to_string(),
         Command::LoadImage { archive } => cluster()?.load_image(&archive)?,
-        Command::Become(arguments) => {
-            processes::become_component(&Instance::of(crate::checkout()), &arguments)?;
-        }
-        Command::Program { name } => println!("{}", program(&name)?.display()),
+        Command::Program { name } => program(&name)?.display().to_string(),
         Command::WithApiServer { command } => {
             let status = api_server::run_with(&command)?;
             return Ok(status
@@ -92,7 +90,11 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode> {
                 .and_then(|code| u8::try_from(code).ok())
                 .map_or(ExitCode::FAILURE, ExitCode::from));
         }
-    }
+        Command::Become(arguments) => {
+            return processes::become_component(&Instance::of(crate::checkout()), &arguments);
+        }
+    };
+    writeln!(std::io::stdout(), "{answer}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -138,26 +140,33 @@ impl Cluster {
         Ok(self.kubeconfig_path())
     }
 
-    /// Removes the checkout's own cluster.
-    pub(crate) fn down(&self) -> Result<()> {
+    /// Removes the checkout's own cluster. Gives a sentence about it.
+    pub(crate) fn down(&self) -> Result<String> {
         match self {
-            Self::Own(OwnCluster(instance)) => stop::down(instance),
-            Self::Given(path) => {
-                eprintln!(
-                    "{} is not this checkout's own cluster and stays as it is",
-                    path.display()
-                );
-                Ok(())
+            Self::Own(OwnCluster(instance)) => {
+                let sentence = if stop::down(instance)? {
+                    "the cluster is gone"
+                } else {
+                    "there is no cluster"
+                };
+                Ok(sentence.to_owned())
             }
+            Self::Given(path) => Ok(format!(
+                "{} is not this checkout's own cluster and stays as it is",
+                path.display()
+            )),
         }
     }
 
-    /// Loads an image from an archive in the format of `docker save`.
-    pub(crate) fn load_image(&self, archive: &Path) -> Result<()> {
+    /// Loads an image from an archive in the format of `docker save`. Gives what containerd says about it.
+    pub(crate) fn load_image(&self, archive: &Path) -> Result<String> {
         match self {
             Self::Own(OwnCluster(instance)) => {
-                eprint!("{}", start::import(instance, archive)?);
-                Ok(())
+                anyhow::ensure!(
+                    start::api_answers(instance),
+                    "there is no cluster to load into: `cargo xtask cluster up` starts it"
+                );
+                Ok(start::import(instance, archive)?.trim_end().to_owned())
             }
             Self::Given(path) => bail!(
                 "images cannot be loaded into {}, which is not this checkout's own cluster: load {} by that cluster's own means (for instance `kind load image-archive`), or push it to its registry",
@@ -167,16 +176,15 @@ impl Cluster {
         }
     }
 
-    fn status(&self) -> Result<()> {
+    fn status(&self) -> Result<String> {
         match self {
-            Self::Own(OwnCluster(instance)) => status::show(instance),
+            Self::Own(OwnCluster(instance)) => status::describe(instance),
             Self::Given(path) => {
                 status::check_given(path)?;
-                println!(
+                Ok(format!(
                     "{} answers; it is not this checkout's own cluster",
                     path.display()
-                );
-                Ok(())
+                ))
             }
         }
     }

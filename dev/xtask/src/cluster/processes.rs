@@ -48,7 +48,7 @@ pub(super) fn start(instance: &Instance, name: &'static str, program: &[OsString
 }
 
 /// Turns the calling process into a component. Returns only if that fails.
-pub(super) fn become_component(instance: &Instance, arguments: &BecomeArguments) -> Result<()> {
+pub(super) fn become_component<T>(instance: &Instance, arguments: &BecomeArguments) -> Result<T> {
     // A session of its own: the end of the terminal is not the end of the cluster.
     rustix::process::setsid().context("leaving the session")?;
     ControlGroups::of(instance)?.join()?;

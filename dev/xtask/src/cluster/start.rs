@@ -77,6 +77,11 @@ pub(super) fn kubectl(instance: &Instance, arguments: &[&str]) -> Result<String>
     command::output(programs::kubectl(&instance.kubeconfig())?.args(arguments))
 }
 
+/// Whether the API server is ready.
+pub(super) fn api_answers(instance: &Instance) -> bool {
+    kubectl(instance, &["get", "--raw", "/readyz"]).is_ok()
+}
+
 fn node_is_ready(instance: &Instance) -> bool {
     let path = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
     kubectl(instance, &["get", "node", NODE, "--output", path]).is_ok_and(|status| status == "True")

@@ -8,32 +8,31 @@ use super::components::{Components, authority};
 use super::instance::Instance;
 use super::{command, processes, programs, start, stop};
 
-/// Prints each component and what the API server says about the node.
-pub(super) fn show(instance: &Instance) -> Result<()> {
+/// Describes each component, and what the API server says about the node.
+pub(super) fn describe(instance: &Instance) -> Result<String> {
     if !stop::anything_left(instance)? {
-        println!("there is no cluster; `cargo xtask cluster up` starts it");
-        return Ok(());
+        return Ok("there is no cluster; `cargo xtask cluster up` starts it".to_owned());
     }
+    let mut lines = Vec::new();
+    let mut line = |name: &str, state: String| lines.push(format!("{name:<24} {state}"));
     for name in Components::NAMES {
-        match processes::running(instance, name) {
-            Some(pid) => println!("{name:<24} process {pid}"),
-            None => println!("{name:<24} not running, see {}", instance.log(name).display()),
-        }
+        let state = processes::running(instance, name).map_or_else(
+            || format!("not running, see {}", instance.log(name).display()),
+            |pid| format!("process {pid}"),
+        );
+        line(name, state);
     }
     if authority(instance).expires_soon() {
-        println!(
-            "{:<24} within a day of their end: `cargo xtask cluster up` makes a new cluster",
-            "certificates"
-        );
+        line("certificates", "missing or about to expire".to_owned());
     }
-    println!("{:<24} {}", "control group", instance.control_group());
-    println!("{:<24} {}", "network namespace", instance.network_namespace());
-    println!("{:<24} {}", "kubeconfig", instance.kubeconfig().display());
+    line("control group", instance.control_group());
+    line("network namespace", instance.network_namespace());
+    line("kubeconfig", instance.kubeconfig().display().to_string());
     match start::kubectl(instance, &["get", "node", "--output=wide"]) {
-        Ok(nodes) => print!("{nodes}"),
-        Err(error) => println!("{:<24} does not answer: {error:#}", "the API server"),
+        Ok(nodes) => lines.push(nodes.trim_end().to_owned()),
+        Err(error) => line("the API server", format!("does not answer: {error:#}")),
     }
-    Ok(())
+    Ok(lines.join("\n"))
 }
 
 /// Fails if the cluster of someone else's kubeconfig does not answer.

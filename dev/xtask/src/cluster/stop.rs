@@ -7,16 +7,14 @@ use super::control_groups::ControlGroups;
 use super::instance::{INSTANCES, Instance};
 use super::{namespaces, start};
 
-/// Removes the cluster.
-pub(super) fn down(instance: &Instance) -> Result<()> {
+/// Removes the cluster, and tells whether there was one.
+pub(super) fn down(instance: &Instance) -> Result<bool> {
     let _lock = start::lock(instance)?;
-    if anything_left(instance)? {
+    let existed = anything_left(instance)?;
+    if existed {
         remove(instance)?;
-        eprintln!("the cluster is gone");
-    } else {
-        eprintln!("there is no cluster");
     }
-    Ok(())
+    Ok(existed)
 }
 
 /// Whether anything of a cluster, whole or half, is there.
