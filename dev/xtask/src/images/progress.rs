@@ -65,12 +65,14 @@ impl Progress {
 
     fn follow(&self, name: &str, lines: &Receiver<String>, mut log: File) -> Result<String> {
         let mut tail = VecDeque::with_capacity(TAIL_LINES);
+        let mut shown = Instant::now();
         loop {
-            match lines.recv_timeout(SILENCE) {
+            match lines.recv_timeout(SILENCE.saturating_sub(shown.elapsed())) {
                 Ok(line) => {
                     writeln!(log, "{line}")?;
                     if let Some(step) = step(&line) {
                         self.say(&format!("{name}: {step}"));
+                        shown = Instant::now();
                     }
                     if tail.len() == TAIL_LINES {
                         tail.pop_front();
@@ -78,8 +80,9 @@ impl Progress {
                     tail.push_back(line);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let last = tail.back().map_or("", |line| line.as_str());
+                    let last = tail.back().map_or("", String::as_str);
                     self.say(&format!("{name}: … {}", shortened(last)));
+                    shown = Instant::now();
                 }
                 Err(RecvTimeoutError::Disconnected) => return Ok(Vec::from(tail).join("\n")),
             }
