@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod cluster;
+mod demo;
 mod images;
+mod installation;
+mod test;
 
 /// Development commands of the project.
 #[derive(Parser)]
@@ -22,6 +25,10 @@ enum Command {
     Cluster(cluster::Arguments),
     /// Build the project's container images from their Dockerfiles.
     Images(images::Arguments),
+    /// Run the examples on a cluster and show what became of each.
+    Demo(demo::Arguments),
+    /// Run the tests of one tier, or of all.
+    Test(test::Arguments),
 }
 
 /// The root of the checkout that this program was built in.
@@ -34,6 +41,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Images(arguments) => images::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Test(arguments) => test::run(&arguments).map(|()| ExitCode::SUCCESS),
     };
     match result {
         Ok(status) => status,

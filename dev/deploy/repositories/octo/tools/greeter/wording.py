@@ -1,0 +1,2 @@
+def sentence(greeting: str, name: str) -> str:
+    return f"{greeting}, {name}!"
