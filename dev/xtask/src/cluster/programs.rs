@@ -120,10 +120,15 @@ impl Module {
     }
 
     fn build(&self, cache: &Path, folder: &Path, flags: &str) -> Result<()> {
-        let partial = cache.join(format!("{}.partial", self.binary));
-        if partial.exists() {
-            fs::remove_dir_all(&partial)?;
+        // A build that was killed may have left a compiler at work, which must not find the folder of this one.
+        let partials = format!("{}.partial-", self.binary);
+        for entry in fs::read_dir(cache)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&partials) {
+                fs::remove_dir_all(entry.path())?;
+            }
         }
+        let partial = cache.join(format!("{partials}{}", std::process::id()));
         fs::create_dir(&partial)?;
         let log = cache.join(format!("{}.log", self.binary));
         let started = Instant::now();
