@@ -136,7 +136,7 @@ impl<'a> Supervisor<'a> {
         let drained_by = Instant::now() + DRAIN_LIMIT;
         let drained = [&self.stdout, &self.stderr].map(|stream| stream.await_end(drained_by));
         let mut record = self.with_observations();
-        record.message = self.remarks(stop.as_ref(), ending, all_dead && drained == [true; 2]);
+        record.message = self.remarks(stop.as_ref(), ending, all_dead, drained == [true; 2]);
         match ending {
             Some(Ending::ExitCode(code)) => record.exit_code = Some(code),
             Some(Ending::Signal(signal)) => record.signal = Some(signal),
@@ -241,17 +241,29 @@ impl<'a> Supervisor<'a> {
         record.stderr = self.stderr.record();
         // The counter belongs to the control group, which may have had a life before the body.
         record.oom_kills = oom_kills(Path::new(CONTROL_GROUPS))
-            .map(|kills| kills.saturating_sub(self.oom_kills_before.unwrap_or_default()));
+            .zip(self.oom_kills_before)
+            .map(|(kills, before)| kills.saturating_sub(before));
         record
     }
 
-    fn remarks(&self, stop: Option<&Stop>, ending: Option<Ending>, all_gone: bool) -> Option<String> {
+    fn remarks(
+        &self,
+        stop: Option<&Stop>,
+        ending: Option<Ending>,
+        all_dead: bool,
+        drained: bool,
+    ) -> Option<String> {
         let mut remarks: Vec<String> = stop.map(|stop| stop.message.clone()).into_iter().collect();
         if ending.is_none() {
             remarks.push("the kernel did not report how the body ended".to_owned());
         }
-        if !all_gone {
-            remarks.push("a process of the run could not be ended; its later output is lost".to_owned());
+        if !all_dead {
+            remarks.push("a process of the run could not be killed".to_owned());
+        }
+        if !drained {
+            remarks.push(
+                "the output was still held open after the run; what was written later is lost".to_owned(),
+            );
         }
         for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if let Some(failure) = stream.failure() {

@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use crate::fixture::{Exec, RUNNER, eventually, script, silent, timeless, whole};
 use codeworkspace_protocol::{Cause, RunRecord, RunState};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 #[test]
@@ -430,6 +431,44 @@ fn a_log_that_nobody_reads_any_more_does_not_stop_the_body() {
         record.message.as_deref(),
         Some("stdout could not be passed on to the container's log: broken pipe")
     );
+}
+
+#[test]
+fn a_log_that_refuses_to_wait_loses_no_byte() {
+    let exec = Exec::new();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    let mut command = exec.command(&["sh", "-c", "yes | head -c 3000000"]);
+    let mut runner = command.stdout(writer).spawn().unwrap();
+    drop(command);
+    let mut stdout = Vec::new();
+    reader.read_to_end(&mut stdout).unwrap();
+    assert!(runner.wait().unwrap().success());
+    assert_eq!(stdout.len(), 3_000_000);
+}
+
+#[test]
+fn a_stranger_that_keeps_the_output_open_does_not_keep_the_run() {
+    let exec = Exec::new();
+    let mut runner = exec
+        .command(&["sh", "-c", "echo $$; until [ -e go ]; do sleep 0.05; done"])
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(runner.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let stranger = fs_err::OpenOptions::new()
+        .write(true)
+        .open(format!("/proc/{}/fd/1", line.trim()))
+        .unwrap();
+    fs_err::write(exec.directory.path().join("go"), "").unwrap();
+    let outcome = exec.finish(runner.wait_with_output().unwrap());
+    drop(stranger);
+    let mut expected = silent(Cause::Exited, Some(0), None);
+    expected.message =
+        Some("the output was still held open after the run; what was written later is lost".to_owned());
+    expected.stdout = whole(&line);
+    assert_eq!(timeless(&outcome.record()), expected);
 }
 
 #[test]
