@@ -1,0 +1,28 @@
+//! What is remembered: which commit a branch or tag led to, and the trees of commits.
+
+mod lookups;
+mod refusals;
+mod trees;
+
+use codeworkspace_bundle::code::{CommitId, GitReference, Repository};
+
+pub(crate) use lookups::{Lookups, Resolved};
+pub(crate) use refusals::Refusals;
+pub(crate) use trees::Trees;
+
+/// A branch or tag of a repository on one host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ReferenceKey {
+    pub(crate) host: String,
+    pub(crate) repository: Repository,
+    pub(crate) reference: GitReference,
+}
+
+/// A commit of a repository on one host. Not the commit alone: whoever knows a commit id need not have access to the
+/// repository that holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct CommitKey {
+    pub(crate) host: String,
+    pub(crate) repository: Repository,
+    pub(crate) commit: CommitId,
+}

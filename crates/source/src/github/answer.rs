@@ -1,0 +1,238 @@
+//! What each answer of GitHub means that is neither success, redirect nor "not found".
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+use crate::clock::until;
+use crate::error::{SourceError, SourceErrorReason as Reason, quoted};
+
+/// What GitHub asks of clients that meet a secondary limit without a given time; it doubles each time.
+const SECONDARY_WAIT: Duration = Duration::from_mins(1);
+/// No host is left alone for longer: its primary window is an hour, and its clock may be wrong.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+/// A time that is over already still means "not now".
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
+/// The state of the primary rate limit, as the host last told it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Requests in each window.
+    pub limit: u64,
+    /// Requests left in this window.
+    pub remaining: u64,
+    /// When the window ends.
+    pub reset: Timestamp,
+}
+
+impl RateLimit {
+    /// Reads the headers; `None` when the host sets no limit.
+    pub(crate) fn read(headers: &HeaderMap) -> Option<Self> {
+        let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        Some(Self {
+            limit: number("x-ratelimit-limit")?.try_into().ok()?,
+            remaining: number("x-ratelimit-remaining")?.try_into().ok()?,
+            reset: Timestamp::from_second(number("x-ratelimit-reset")?).ok()?,
+        })
+    }
+
+    /// How long to wait when nothing is left.
+    pub(crate) fn exhausted(&self, now: Timestamp) -> Option<Duration> {
+        (self.remaining == 0).then(|| until(now, self.reset).clamp(SHORTEST_WAIT, LONGEST_WAIT))
+    }
+}
+
+/// An answer that refuses.
+#[derive(Debug)]
+pub(crate) struct Refusal<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) status: StatusCode,
+    pub(crate) headers: &'a HeaderMap,
+    /// The beginning of the body. Only looked at, never shown.
+    pub(crate) body: &'a str,
+}
+
+impl Refusal<'_> {
+    /// What the answer means. `strikes` counts earlier limits of that host that came without a time.
+    pub(crate) fn meaning(&self, now: Timestamp, strikes: u32) -> SourceError {
+        let host = quoted(self.host);
+        let status = self.status.as_u16();
+        let error = |reason, text: String| SourceError::new(reason, text);
+        if let Some(wait) = self.limit(now, strikes) {
+            let text = format!("{host} allows no more requests for now, and will be asked again later");
+            return error(Reason::RateLimited, text).retry_after(wait);
+        }
+        match status {
+            401 => error(
+                Reason::AuthFailed,
+                format!(
+                    "{host} wants a credential (HTTP 401), and none was used: only public repositories can be read"
+                ),
+            ),
+            403 if self.headers.contains_key("x-github-sso") => error(
+                Reason::SsoRequired,
+                format!(
+                    "the organisation at {host} wants single sign-on (HTTP 403), and no credential was used"
+                ),
+            ),
+            451 => error(
+                Reason::Blocked,
+                format!(
+                    "{host} does not serve the repository for legal reasons (HTTP 451); use another source"
+                ),
+            ),
+            403 if self.body.contains("\"block\"") || self.body.contains("access blocked") => error(
+                Reason::Blocked,
+                format!("{host} has blocked the repository (HTTP 403); use another source"),
+            ),
+            403 => error(
+                Reason::Forbidden,
+                format!(
+                    "{host} refuses (HTTP 403), no credential was used; check that the repository is public"
+                ),
+            ),
+            409 => error(
+                Reason::EmptyRepository,
+                "the repository is empty; push a commit to it".to_owned(),
+            ),
+            _ => {
+                let text = format!("{host} answers HTTP {status}; it will be asked again");
+                let failed = error(Reason::FetchFailed, text);
+                match self.retry_after(now) {
+                    Some(wait) => failed.retry_after(wait),
+                    None => failed,
+                }
+            }
+        }
+    }
+
+    /// How long to wait when the answer is a limit: GitHub's primary limit is 403 or 429 with nothing remaining, the
+    /// secondary one has `retry-after`, or only says so in its text.
+    fn limit(&self, now: Timestamp, strikes: u32) -> Option<Duration> {
+        if !matches!(self.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS) {
+            return None;
+        }
+        let exhausted = || RateLimit::read(self.headers)?.exhausted(now);
+        let text = self.body.to_ascii_lowercase();
+        let is_limit = self.status == StatusCode::TOO_MANY_REQUESTS || text.contains("rate limit");
+        let doubled = || {
+            let wait = SECONDARY_WAIT.saturating_mul(2_u32.saturating_pow(strikes));
+            is_limit.then(|| wait.min(LONGEST_WAIT))
+        };
+        self.retry_after(now).or_else(exhausted).or_else(doubled)
+    }
+
+    /// Seconds or a date (RFC 9110, 10.2.3).
+    fn retry_after(&self, now: Timestamp) -> Option<Duration> {
+        let value = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        let wait = match value.parse() {
+            Ok(seconds) => Duration::from_secs(seconds),
+            Err(_) => until(now, rfc2822::parse(value).ok()?.timestamp()),
+        };
+        Some(wait.clamp(SHORTEST_WAIT, LONGEST_WAIT))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    const NOW: i64 = 784_111_777;
+
+    fn meaning(
+        status: u16,
+        headers: &[(&'static str, &str)],
+        body: &str,
+        strikes: u32,
+    ) -> (Reason, Option<u64>) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let status = StatusCode::from_u16(status).unwrap();
+        let refusal = Refusal {
+            host: "api.github.com",
+            status,
+            headers: &map,
+            body,
+        };
+        let error = refusal.meaning(Timestamp::from_second(NOW).unwrap(), strikes);
+        (error.reason, error.retry_after.map(|wait| wait.as_secs()))
+    }
+
+    fn primary(remaining: &'static str, reset: &str) -> Vec<(&'static str, String)> {
+        vec![
+            ("x-ratelimit-limit", "60".to_owned()),
+            ("x-ratelimit-remaining", remaining.to_owned()),
+            ("x-ratelimit-reset", reset.to_owned()),
+        ]
+    }
+
+    #[test]
+    fn limits_are_told_apart_from_refusals_and_say_how_long() {
+        let limited = |seconds| (Reason::RateLimited, Some(seconds));
+        assert_eq!(meaning(403, &[("retry-after", "30")], "", 0), limited(30));
+        assert_eq!(
+            meaning(429, &[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")], "", 0),
+            limited(30)
+        );
+        for (reset, wait) in [(NOW + 1200, 1200), (NOW - 5, 1), (NOW + 100_000, 3600)] {
+            let reset = reset.to_string();
+            let headers = primary("0", &reset);
+            let headers: Vec<_> = headers
+                .iter()
+                .map(|(name, value)| (*name, value.as_str()))
+                .collect();
+            assert_eq!(meaning(403, &headers, "", 0), limited(wait));
+        }
+        let secondary = r#"{"message": "You have exceeded a secondary rate limit."}"#;
+        assert_eq!(meaning(403, &[], secondary, 0), limited(60));
+        assert_eq!(meaning(403, &[], secondary, 2), limited(240));
+        assert_eq!(meaning(429, &[], "", 40), limited(3600));
+    }
+
+    #[test]
+    fn a_403_with_requests_left_is_a_refusal() {
+        let headers = primary("59", "784111800");
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        assert_eq!(meaning(403, &headers, "", 0), (Reason::Forbidden, None));
+    }
+
+    #[test]
+    fn every_other_answer_has_its_own_meaning() {
+        for (status, headers, body, reason) in [
+            (401, &[][..], "", Reason::AuthFailed),
+            (
+                403,
+                &[("x-github-sso", "required; url=https://x")],
+                "",
+                Reason::SsoRequired,
+            ),
+            (
+                403,
+                &[],
+                r#"{"message":"Repository access blocked","block":{"reason":"tos"}}"#,
+                Reason::Blocked,
+            ),
+            (451, &[], "", Reason::Blocked),
+            (409, &[], "", Reason::EmptyRepository),
+            (422, &[], "", Reason::FetchFailed),
+            (500, &[], "", Reason::FetchFailed),
+            (300, &[], "", Reason::FetchFailed),
+        ] {
+            assert_eq!(meaning(status, headers, body, 0), (reason, None), "{status}");
+        }
+        assert_eq!(
+            meaning(503, &[("retry-after", "7")], "", 0),
+            (Reason::FetchFailed, Some(7))
+        );
+    }
+}
