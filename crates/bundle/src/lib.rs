@@ -33,6 +33,7 @@ pub use digest::{Digest, DigestError};
 pub use field::FieldError;
 pub use language::Language;
 pub use link::{LinkError, LinkRule, link_destination};
+pub use near::nearest_paths;
 pub use network::{Network, define_network};
 pub use overlay::{Clash, Layer, OverlayError, overlay, twins};
 pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRule};

@@ -42,7 +42,7 @@ fn typos(name: &str, candidate: &str) -> Option<usize> {
 
 /// Paths that somebody may have meant instead of one that does not exist, the most likely first, at most three: a typo
 /// in the path, another case, another extension, or the same file in another folder.
-pub(crate) fn nearest_paths<'a>(path: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest_paths<'a>(path: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = Name::of(path);
     let mut ranked: Vec<_> = candidates
         .into_iter()
