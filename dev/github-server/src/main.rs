@@ -1,5 +1,6 @@
 //! Runs the server until it is told to stop.
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -34,7 +35,10 @@ struct Arguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
     let arguments = Arguments::parse();
     // Before the listeners, so that an early signal is not lost.
     let mut terminate = signal(SignalKind::terminate())?;
