@@ -186,7 +186,7 @@ fn small_contents() -> BTreeMap<String, Found> {
 }
 
 fn large_bundle() -> Bundle {
-    bundle_of((0..600).map(|number| {
+    bundle_of((0..300).map(|number| {
         let path = format!("folder-{}/{}/file-{number}", number % 7, number % 31);
         (
             path,
@@ -334,17 +334,17 @@ fn preparing_after_a_kill_at_any_moment_gives_the_same_content() {
             .values()
             .filter(|found| matches!(found, Found::File(..)))
             .count(),
-        600
+        300
     );
-    for part in 0..10_u32 {
+    for part in 0..8_u32 {
         let mut runner = pod.command(&[]).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(whole * part / 10);
+        std::thread::sleep(whole * part / 8);
         runner.kill().unwrap();
         runner.wait().unwrap();
         pod.prepare_well();
         assert!(
             contents_of(&pod.target()) == expected,
-            "other content after a kill at {part}/10"
+            "other content after a kill at {part}/8"
         );
         assert_eq!(contents_of(&pod.tools()).keys().collect::<Vec<_>>(), ["runner"]);
     }
