@@ -24,6 +24,7 @@ mod network;
 mod packages;
 mod processes;
 mod programs;
+mod progress;
 mod start;
 mod status;
 mod stop;

@@ -6,16 +6,17 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use fs_err as fs;
 use sha2::{Digest, Sha256};
 
 use super::command;
 use super::hexadecimal::hexadecimal;
 use super::lock::Lock;
+use super::progress;
 
 /// A Go module of `dev/cluster/programs` and the program that it builds.
 struct Module {
@@ -136,39 +137,24 @@ impl Module {
             "building {} (about {} with an empty Go cache)",
             self.binary, self.minutes
         );
-        let mut child = command::command("go")
-            .args(["build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"])
-            .arg(partial.join(self.binary))
-            .arg(self.package)
-            .current_dir(self.sources())
-            .env("CGO_ENABLED", "0")
-            .env("GOWORK", "off")
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(&log)?.into_parts().0)
-            .spawn()
-            .context("Go 1.26 or newer builds the cluster's programs, and `go` is not to be found: install it from https://go.dev/dl")?;
-        let mut next_sign_of_life = Duration::from_secs(30);
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if started.elapsed() >= next_sign_of_life {
-                eprintln!(
-                    "  still building {}: {} s",
-                    self.binary,
-                    started.elapsed().as_secs()
-                );
-                next_sign_of_life += Duration::from_secs(30);
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        };
-        if !status.success() {
-            bail!(
-                "building {} failed ({status}): {}",
-                self.binary,
-                fs::read_to_string(&log)?.trim()
-            );
-        }
+        let mut go = command::command("go");
+        go.args([
+            "build",
+            "-trimpath",
+            "-mod=readonly",
+            "-buildvcs=false",
+            "-ldflags",
+            flags,
+            "-o",
+        ])
+        .arg(partial.join(self.binary))
+        .arg(self.package)
+        .current_dir(self.sources())
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off");
+        progress::run(&mut go, &format!("building {}", self.binary), &log).with_context(|| {
+            "the cluster's programs are built with Go 1.26 or newer (`go` on the PATH, from https://go.dev/dl)"
+        })?;
         for link in self.links {
             fs::os::unix::fs::symlink(self.binary, partial.join(link))?;
         }

@@ -16,7 +16,11 @@ use super::lock::Lock;
 use super::namespaces::{self, Namespace};
 use super::network::{self, Network, Range};
 use super::processes::{self, Started};
+use super::progress::Progress;
 use super::{packages, programs, stop};
+
+/// How long one thing may take to become ready. A busy machine takes a fifth of it.
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// Written when a start is complete: a hash of all that the cluster was started from.
 const DESCRIPTION: &str = "description";
@@ -177,17 +181,20 @@ impl<'a> Start<'a> {
 
     /// Waits until `ready`. A component that ends meanwhile is an error at once.
     fn wait(&mut self, what: &str, ready: impl Fn() -> bool) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_mins(2);
+        let waiting = format!("waiting for {what}");
+        let mut progress = Progress::of(&waiting);
         while !ready() {
             for component in &mut self.started {
                 component.check()?;
             }
-            if Instant::now() > deadline {
+            if progress.elapsed() > PATIENCE {
                 bail!(
-                    "{what} did not become ready in two minutes; see the logs in {}",
+                    "{what} did not become ready in {} s; see the logs in {}",
+                    PATIENCE.as_secs(),
                     self.instance.path("log").display()
                 );
             }
+            progress.tick();
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(())
