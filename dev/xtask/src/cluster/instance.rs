@@ -31,9 +31,9 @@ impl Instance {
         &self.id
     }
 
-    /// The network namespace, as `ip netns` lists it.
-    pub(super) fn network_namespace(&self) -> String {
-        format!("codeworkspace-{}", self.id)
+    /// The file that pins the network namespace. `ip netns` would leave its folder mounted for ever.
+    pub(super) fn network_namespace(&self) -> PathBuf {
+        self.path("namespaces/network")
     }
 
     /// The machine's end of the cable into the network namespace. Interface names have at most 15 bytes.

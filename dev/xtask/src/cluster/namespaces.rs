@@ -25,12 +25,17 @@ const KERNEL_SETTINGS: [(&str, &str); 6] = [
 
 /// Makes both namespaces and connects the network namespace with the machine.
 pub(super) fn create(instance: &Instance, network: Network) -> Result<()> {
+    // Files that pin mount namespaces must lie on a mount that is not shared with others.
+    let pins = instance.path("namespaces");
+    fs::create_dir_all(&pins)?;
+    mount(["--bind".as_ref(), pins.as_os_str(), pins.as_os_str()])?;
+    mount(["--make-private".as_ref(), pins.as_os_str()])?;
     create_mounts(instance)?;
     create_network(instance, network)
 }
 
 fn create_mounts(instance: &Instance) -> Result<()> {
-    for folder in ["namespaces", "node/run", "node/var/log", "node/settings"] {
+    for folder in ["node/run", "node/var/log", "node/settings"] {
         fs::create_dir_all(instance.path(folder))?;
     }
     let own = instance
@@ -38,17 +43,14 @@ fn create_mounts(instance: &Instance) -> Result<()> {
         .join(instance.directory().strip_prefix("/var/lib")?);
     fs::create_dir_all(&own)?;
 
-    // The file that pins a mount namespace must lie on a mount that is not shared with others.
     let pin = instance.mount_namespace();
-    let namespaces = instance.path("namespaces");
-    mount(["--bind".as_ref(), namespaces.as_os_str(), namespaces.as_os_str()])?;
-    mount(["--make-private".as_ref(), namespaces.as_os_str()])?;
     fs::write(&pin, "")?;
+    // What the machine mounts and unmounts later happens inside as well; what is mounted inside stays inside.
     run(
         "unshare",
         [
             &format!("--mount={}", pin.display()),
-            "--propagation=private",
+            "--propagation=slave",
             "true",
         ],
     )?;
@@ -88,12 +90,14 @@ fn mount<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result
 
 fn create_network(instance: &Instance, network: Network) -> Result<()> {
     let namespace = instance.network_namespace();
+    fs::write(&namespace, "")?;
+    let namespace = namespace.display();
     let link = instance.link();
     let ip = |arguments: &str| run("ip", arguments.split(' ')).map(drop);
     let inside = |arguments: &str| {
         command::output(enter(instance, &[Namespace::Network], "ip").args(arguments.split(' '))).map(drop)
     };
-    ip(&format!("netns add {namespace}"))?;
+    run("unshare", [&format!("--net={namespace}"), "true"])?;
     ip(&format!(
         "link add {link} type veth peer name eth0 netns {namespace}"
     ))?;
@@ -146,7 +150,7 @@ pub(super) fn enter(instance: &Instance, namespaces: &[Namespace], program: &str
     let mut command = command::command("nsenter");
     for namespace in namespaces {
         command.arg(match namespace {
-            Namespace::Network => format!("--net=/run/netns/{}", instance.network_namespace()),
+            Namespace::Network => format!("--net={}", instance.network_namespace().display()),
             Namespace::Mount => format!("--mount={}", instance.mount_namespace().display()),
         });
     }
@@ -154,23 +158,15 @@ pub(super) fn enter(instance: &Instance, namespaces: &[Namespace], program: &str
     command
 }
 
-/// Whether anything of the network is there. The mount namespace shows in the cluster's folder.
+/// Whether the cable is there. Everything else shows in the cluster's folder.
 pub(super) fn exist(instance: &Instance) -> bool {
     Path::new("/sys/class/net").join(instance.link()).exists()
-        || Path::new("/run/netns")
-            .join(instance.network_namespace())
-            .exists()
 }
 
 /// Removes what [`create`] made, as far as it exists. No process may be left in the namespaces.
 pub(super) fn remove(instance: &Instance) -> Result<()> {
-    let link = instance.link();
-    if Path::new("/sys/class/net").join(&link).exists() {
-        run("ip", ["link", "del", &link])?;
-    }
-    let namespace = instance.network_namespace();
-    if Path::new("/run/netns").join(&namespace).exists() {
-        run("ip", ["netns", "del", &namespace])?;
+    if exist(instance) {
+        run("ip", ["link", "del", &instance.link()])?;
     }
     for path in mounts_below(
         &fs::read_to_string("/proc/self/mountinfo")?,

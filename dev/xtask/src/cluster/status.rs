@@ -26,7 +26,10 @@ pub(super) fn describe(instance: &Instance) -> Result<String> {
         line("certificates", "missing or about to expire".to_owned());
     }
     line("control group", instance.control_group());
-    line("network namespace", instance.network_namespace());
+    line(
+        "network namespace",
+        instance.network_namespace().display().to_string(),
+    );
     line("kubeconfig", instance.kubeconfig().display().to_string());
     match start::kubectl(instance, &["get", "node", "--output=wide"]) {
         Ok(nodes) => lines.push(nodes.trim_end().to_owned()),
