@@ -1,7 +1,34 @@
 //! The pure heart of the operator: from a manifest's blocks and the files of its sources to one deterministic bundle.
 //!
 //! Nothing here reads a file, a clock, a cluster or a network; what sources hold comes in as a [`FileTree`], what is to
-//! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`) and AIP-17 (`runner`).
+//! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`, `network`) and AIP-17 (`runner`).
+//!
+//! ```
+//! use std::collections::BTreeSet;
+//!
+//! use codeworkspace_bundle::{Bundle, BundleReader, Caps, Layer, code::Source, define_code, define_run, overlay};
+//! use serde_json::json;
+//!
+//! let code = define_code(&json!({ "sources": [
+//!     { "inline": { "path": "tool.py", "content": "print(1)" } },
+//!     { "github": { "repo": "octo/tools", "ref": "--upload-pack=x" } },
+//! ] }))
+//! .expect("there is a list of sources");
+//!
+//! // Each source stands for itself: one is wrong, the other can be used.
+//! let errors: Vec<_> = code.all_errors().map(|error| error.field.as_str()).collect();
+//! assert_eq!(errors, ["code.sources[1].github.ref"]);
+//! let Ok(Source::Inline(inline)) = &code.sources[0].source else { unreachable!("it is inline") };
+//!
+//! // The trees of all sources are laid over each other and packed.
+//! let tree = overlay(&[Layer { name: &code.sources[0].field, tree: &inline.tree() }])?;
+//! let bundle = Bundle::build(&tree, &Caps::default())?;
+//! assert_eq!(BundleReader::new(&bundle.compressed[..])?.finish()?, bundle.digest);
+//!
+//! let run = define_run(&json!("tool.py")).expect("it is a file");
+//! assert_eq!(run.resolve(&tree, "/workspace", &BTreeSet::new())?.argv, ["python", "/workspace/tool.py"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod bundle;
 mod caps;
