@@ -1,1 +1,7 @@
-//! Placeholder.
+//! The operator: controllers of `codeworkspace.dev` and everything that they need.
+
+pub mod configuration;
+pub mod controller;
+pub mod http;
+pub mod metrics;
+pub mod pod;

@@ -3,8 +3,6 @@
 //! This crate holds data only. It has no client and does no I/O, so that the command line, tests and every process of
 //! the product can speak about the same objects.
 
-// The doc comments are what `kubectl explain` prints; kinds stand there as Kubernetes writes them.
-#![allow(clippy::doc_markdown)]
 // Each printer column has a type of its own; the lint takes the words inside `printcolumn(…)` for repeated attributes.
 #![allow(clippy::duplicated_attributes)]
 

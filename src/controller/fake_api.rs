@@ -1,0 +1,191 @@
+//! A small API server for tests: it keeps objects in memory and counts what is written. It knows no admission, no schema and no
+//! watch; what depends on those is tested against a real one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+/// The server's state, shared with its client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FakeApi(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    objects: BTreeMap<String, Value>,
+    writes: Vec<String>,
+    version: u64,
+    refusals: Vec<(String, String)>,
+}
+
+impl FakeApi {
+    /// A client of this server.
+    pub(crate) fn client(&self) -> Client {
+        let server = self.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let server = server.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = body.collect_bytes().await?;
+                let body = if body.is_empty() {
+                    Value::Null
+                } else {
+                    serde_json::from_slice(&body).unwrap()
+                };
+                let (status, answer) = server.answer(&parts.method, parts.uri.path(), body);
+                let response = Response::builder()
+                    .status(status)
+                    .header("content-type", "application/json");
+                Ok::<_, kube::Error>(
+                    response
+                        .body(Body::from(serde_json::to_vec(&answer).unwrap()))
+                        .unwrap(),
+                )
+            }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Puts an object in place without counting it.
+    pub(crate) fn put(&self, path: &str, object: Value) {
+        let mut state = self.0.lock().unwrap();
+        let object = state.stamped(object);
+        state.objects.insert(path.to_owned(), object);
+    }
+
+    /// The object at a path.
+    pub(crate) fn get(&self, path: &str) -> Option<Value> {
+        self.0.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// Takes an object away without counting it.
+    pub(crate) fn remove(&self, path: &str) {
+        self.0.lock().unwrap().objects.remove(path);
+    }
+
+    /// All paths below a prefix.
+    pub(crate) fn paths(&self, prefix: &str) -> Vec<String> {
+        self.0
+            .lock()
+            .unwrap()
+            .objects
+            .keys()
+            .filter(|path| path.starts_with(prefix))
+            .cloned()
+            .collect()
+    }
+
+    /// Every write so far, `METHOD path`, except events.
+    pub(crate) fn take_writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().writes)
+    }
+
+    /// Answers creations below a prefix with 403 and this message.
+    pub(crate) fn refuse(&self, prefix: &str, message: &str) {
+        self.0
+            .lock()
+            .unwrap()
+            .refusals
+            .push((prefix.to_owned(), message.to_owned()));
+    }
+
+    fn answer(&self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
+        let mut state = self.0.lock().unwrap();
+        if path.contains("/events.k8s.io/") {
+            return (StatusCode::CREATED, body);
+        }
+        if method != Method::GET {
+            state.writes.push(format!("{method} {path}"));
+        }
+        match *method {
+            Method::GET => match state.objects.get(path) {
+                Some(object) => (StatusCode::OK, object.clone()),
+                None if path.ends_with("s") && !path.contains("/configmaps/") => {
+                    (StatusCode::OK, state.list(path))
+                }
+                None => failure(StatusCode::NOT_FOUND, "NotFound", path),
+            },
+            Method::POST => state.create(path, body),
+            Method::PATCH => state.apply(path, body),
+            Method::DELETE => match state.objects.remove(path) {
+                Some(object) => (StatusCode::OK, object),
+                None => failure(StatusCode::NOT_FOUND, "NotFound", path),
+            },
+            _ => panic!("the fake API server does not know {method} {path}"),
+        }
+    }
+}
+
+impl State {
+    fn list(&self, path: &str) -> Value {
+        let prefix = format!("{path}/");
+        let items: Vec<_> = self
+            .objects
+            .iter()
+            .filter(|(path, _)| path.starts_with(&prefix))
+            .map(|(_, object)| object)
+            .collect();
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items})
+    }
+
+    fn create(&mut self, path: &str, body: Value) -> (StatusCode, Value) {
+        if let Some((_, message)) = self
+            .refusals
+            .iter()
+            .find(|(prefix, _)| path.contains(prefix.as_str()))
+        {
+            return failure(StatusCode::FORBIDDEN, "Forbidden", message);
+        }
+        let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
+        if self.objects.contains_key(&path) {
+            return failure(StatusCode::CONFLICT, "AlreadyExists", &path);
+        }
+        let object = self.stamped(body);
+        self.objects.insert(path, object.clone());
+        (StatusCode::CREATED, object)
+    }
+
+    fn apply(&mut self, path: &str, body: Value) -> (StatusCode, Value) {
+        let (path, parts) = match path.strip_suffix("/status") {
+            Some(path) => (path.to_owned(), vec!["status"]),
+            None => (path.to_owned(), vec!["spec"]),
+        };
+        let Some(mut object) = self.objects.get(&path).cloned() else {
+            let object = self.stamped(body);
+            self.objects.insert(path, object.clone());
+            return (StatusCode::CREATED, object);
+        };
+        for part in parts {
+            if !body[part].is_null() {
+                object[part] = body[part].clone();
+            }
+        }
+        let object = self.stamped(object);
+        self.objects.insert(path, object.clone());
+        (StatusCode::OK, object)
+    }
+
+    fn stamped(&mut self, mut object: Value) -> Value {
+        self.version += 1;
+        let metadata = &mut object["metadata"];
+        metadata["resourceVersion"] = json!(self.version.to_string());
+        if metadata["uid"].is_null() {
+            metadata["uid"] = json!(format!("uid-{}", self.version));
+        }
+        if metadata["creationTimestamp"].is_null() {
+            metadata["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        object
+    }
+}
+
+fn failure(code: StatusCode, reason: &str, message: &str) -> (StatusCode, Value) {
+    let answer = json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code.as_u16()
+    });
+    (code, answer)
+}

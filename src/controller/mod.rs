@@ -1,0 +1,120 @@
+//! The controllers: what they share, and how they are run.
+
+mod backoff;
+mod events;
+#[cfg(test)]
+mod fake_api;
+mod run;
+mod scans;
+mod start;
+mod workspace;
+
+use std::sync::Arc;
+
+use codeworkspace_api::{RunnerTemplate, labels};
+use codeworkspace_source::{Clock, Github};
+use kube::Client;
+use kube::runtime::reflector::Store;
+use tokio::sync::Semaphore;
+
+pub use backoff::Backoff;
+pub use events::Events;
+pub use scans::Scans;
+pub use start::start;
+
+use crate::configuration::Configuration;
+use crate::metrics::Metrics;
+
+/// Field manager of everything that the controllers apply.
+pub const FIELD_MANAGER: &str = labels::MANAGER;
+
+/// What every reconcile may use.
+pub struct Context {
+    /// The API server.
+    pub client: Client,
+    /// What the administrator decided.
+    pub configuration: Configuration,
+    /// GitHub, with its caches.
+    pub github: Github,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Notices for people.
+    pub events: Events,
+    /// Numbers for machines.
+    pub metrics: Arc<Metrics>,
+    /// When each workspace was looked at.
+    pub scans: Scans,
+    templates: Store<RunnerTemplate>,
+    /// Bundling is seconds of CPU for large bundles: it runs beside the reactor, and only so many at once.
+    builds: Semaphore,
+}
+
+impl Context {
+    /// Puts a context together.
+    pub fn new(
+        client: Client,
+        configuration: Configuration,
+        github: Github,
+        clock: Arc<dyn Clock>,
+        metrics: Arc<Metrics>,
+        templates: Store<RunnerTemplate>,
+    ) -> Self {
+        let builds = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            events: Events::new(client.clone()),
+            client,
+            configuration,
+            github,
+            clock,
+            metrics,
+            scans: Scans::default(),
+            templates,
+            builds: Semaphore::new(builds),
+        }
+    }
+
+    /// Every runner template of the cluster.
+    pub fn templates(&self) -> Vec<RunnerTemplate> {
+        self.templates
+            .state()
+            .iter()
+            .map(|template| RunnerTemplate::clone(template))
+            .collect()
+    }
+
+    /// Runs heavy work beside the reactor.
+    pub async fn build<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        // The semaphore is never closed, so there is always a permit in the end.
+        let _permit = self.builds.acquire().await;
+        match tokio::task::spawn_blocking(work).await {
+            Ok(made) => made,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+}
+
+/// Why a reconcile could not be finished; it is tried again with growing delays.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server refused or could not be reached.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+    /// A CodeRun of the name that a run needs belongs to somebody else.
+    #[error("CodeRun {name} exists and was not made for this workspace's current state: delete it")]
+    ForeignRun {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl Error {
+    /// A label of a closed set, for metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::Api(kube::Error::Api(status)) if status.is_conflict() => "conflict",
+            Self::Api(kube::Error::Api(_)) => "api",
+            Self::Api(_) => "transport",
+            Self::ForeignRun { .. } => "foreign_run",
+        }
+    }
+}

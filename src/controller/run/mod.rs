@@ -1,0 +1,11 @@
+//! The controller of CodeRuns: dereference, decide, build, apply, status.
+
+mod apply;
+mod dereference;
+mod lifetime;
+mod outcome;
+mod readiness;
+mod reconcile;
+mod status;
+
+pub use reconcile::reconcile;

@@ -1,0 +1,344 @@
+//! From what was read to what shall be: files to a bundle, `run` to an argument list, `runner` to a template. Pure, and heavy
+//! enough (tar, gzip, sha256) to be called off the async reactor.
+
+use std::collections::BTreeSet;
+
+use codeworkspace_api::{
+    BundleStatus, ResolvedLimits, ResolvedNeeds, RunStatus, RunnerStatus, SourceFailure, SourceState,
+    SourceStatus, Volume, condition, reason,
+};
+use codeworkspace_bundle::runner::{Engine, RunnerHandle};
+use codeworkspace_bundle::{Bundle, Caps, FileTree, Layer, Run, overlay};
+use codeworkspace_protocol::layout;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::ResourceExt as _;
+
+use super::dereference::{Files, Looked};
+use super::fault::{Fault, join};
+use super::manifest::Manifest;
+use super::template::{self, Picked};
+use super::{delivery, quantity};
+
+/// Longest message of one source in status.
+const SOURCE_MESSAGE_MAX: usize = 1024;
+
+/// Why a workspace is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The condition that it makes false, besides `Ready`; none when it concerns only `Ready`.
+    pub condition: Option<&'static str>,
+    /// One word of the closed list.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+    /// Whether it may heal without a change of the manifest.
+    pub transient: bool,
+}
+
+impl Problem {
+    /// A problem that only somebody else's change can mend.
+    pub fn permanent(
+        condition: Option<&'static str>,
+        reason: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            condition,
+            reason,
+            message: message.into(),
+            transient: false,
+        }
+    }
+}
+
+/// The resolved runner and its template.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    /// The handle with every field filled in.
+    pub handle: RunnerHandle,
+    /// The template.
+    pub picked: Picked,
+}
+
+/// Resolves the runner of a workspace with a command; `None` for a shared bundle.
+pub fn runner(
+    manifest: &Manifest,
+    templates: &[codeworkspace_api::RunnerTemplate],
+) -> Result<Option<Runner>, Problem> {
+    let invalid =
+        |reason, message: String| Problem::permanent(Some(condition::RUNNER_RESOLVED), reason, message);
+    let definition = manifest
+        .runner
+        .as_ref()
+        .map_err(|wrong| invalid(reason::RUNNER_INVALID, join(wrong)))?;
+    let Some(run) = &manifest.run else { return Ok(None) };
+    let run = run
+        .as_ref()
+        .map_err(|wrong| invalid(reason::RUN_INVALID, join(wrong)))?;
+    let language = run
+        .language()
+        .map_err(|error| invalid(reason::RUN_INVALID, format!("run: {error}")))?;
+    let handle = definition
+        .resolve(language)
+        .map_err(|wrong| invalid(reason::RUNNER_INVALID, join(&wrong)))?;
+    match template::pick(&handle, templates) {
+        Ok(picked) => Ok(Some(Runner { handle, picked })),
+        Err(none) => Err(invalid(none.reason, none.message)),
+    }
+}
+
+impl Runner {
+    /// The handle as status shows it.
+    pub fn status(&self) -> RunnerStatus {
+        let RunnerHandle {
+            engine,
+            image: _,
+            needs,
+            limits,
+            downgraded,
+        } = &self.handle;
+        let template = self.picked.template.name_any();
+        let sandbox = *engine == Engine::Sandbox;
+        RunnerStatus {
+            engine: engine.to_string(),
+            image: sandbox.then(|| template.clone()),
+            template: Some(template),
+            auto_picked: self.picked.auto_picked,
+            downgraded: *downgraded,
+            needs: ResolvedNeeds {
+                language: needs.language.as_str().to_owned(),
+                native: needs.native.clone(),
+                npm: needs.npm.clone(),
+                pip: needs.pip.clone(),
+            },
+            limits: ResolvedLimits {
+                memory_mb: signed(limits.memory_mb),
+                timeout_ms: signed(limits.timeout_ms),
+                cpu_ms: limits.cpu_ms.map(signed),
+                vcpus: limits.milli_vcpus.map(cores),
+                ephemeral_storage_mb: limits.ephemeral_storage_mb.map(signed),
+            },
+            unenforced_limits: limits.cpu_ms.map(|_| "cpu_ms".to_owned()).into_iter().collect(),
+        }
+    }
+}
+
+fn cores(milli: u64) -> f64 {
+    // Far fewer than 2^53 of them, so nothing is lost.
+    #[expect(clippy::cast_precision_loss, reason = "a count of thousandths of cores")]
+    let cores = milli as f64 / 1000.0;
+    cores
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What was made of the sources.
+#[derive(Debug, Default)]
+pub struct Built {
+    /// Every source as status shows it.
+    pub sources: Vec<SourceStatus>,
+    /// The bundle, when every source has files that fit together.
+    pub bundle: Option<Bundle>,
+    /// The command, when it fits the bundle.
+    pub run: Option<RunStatus>,
+    /// Everything that stands in the way.
+    pub problems: Vec<Problem>,
+}
+
+/// What [`build`] needs besides the files.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Limits of the bundle.
+    pub caps: Caps,
+    /// Most compressed bytes that a ConfigMap takes.
+    pub config_map_bytes: u64,
+    /// The command, when it could be parsed.
+    pub run: Option<Run>,
+    /// Commands that the template brings.
+    pub tools: BTreeSet<String>,
+    /// The volume, with the operator's size limit filled in.
+    pub volume: Volume,
+    /// Sources of the former status, for the time since which one fails.
+    pub former: Vec<SourceStatus>,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Overlays the files, builds the bundle and resolves the command against it.
+pub fn build(looked: &[Looked], files: Vec<Result<Files, Fault>>, plan: &Plan) -> Built {
+    let mut built = Built {
+        sources: looked
+            .iter()
+            .zip(&files)
+            .map(|(looked, files)| source_status(looked, files, plan))
+            .collect(),
+        ..Built::default()
+    };
+    built.problems.extend(failed_sources(looked, &files));
+    let Ok(trees) = files
+        .into_iter()
+        .map(|files| files.map(|files| files.tree))
+        .collect::<Result<Vec<_>, _>>()
+    else {
+        return built;
+    };
+    let names: Vec<_> = looked
+        .iter()
+        .map(|looked| format!("{} ({})", looked.field, looked.summary))
+        .collect();
+    let layers: Vec<_> = names
+        .iter()
+        .zip(&trees)
+        .map(|(name, tree)| Layer {
+            name,
+            tree: tree.as_ref(),
+        })
+        .collect();
+    let sources = |reason, message| Problem::permanent(Some(condition::SOURCES_RESOLVED), reason, message);
+    let tree = match overlay(&layers) {
+        Ok(tree) => tree,
+        Err(error) => {
+            built
+                .problems
+                .push(sources(reason::SOURCE_RESOLUTION_ERROR, error.to_string()));
+            return built;
+        }
+    };
+    match Bundle::build(&tree, &plan.caps) {
+        Ok(bundle) => {
+            built.problems.extend(undeliverable(&bundle, plan));
+            built.bundle = Some(bundle);
+        }
+        Err(error) => built
+            .problems
+            .push(sources(reason::BUNDLE_SIZE_ERROR, error.to_string())),
+    }
+    match plan.run.as_ref().map(|run| resolve_run(run, &tree, plan)) {
+        Some(Ok(run)) => built.run = Some(run),
+        Some(Err(problem)) => built.problems.push(problem),
+        None => {}
+    }
+    built
+}
+
+fn resolve_run(run: &Run, tree: &FileTree, plan: &Plan) -> Result<RunStatus, Problem> {
+    let mount = plan.volume.mount_path.as_deref().unwrap_or(layout::DEFAULT_MOUNT);
+    match run.resolve(tree, mount, &plan.tools) {
+        Ok(resolved) => Ok(RunStatus {
+            form: resolved.form.to_string(),
+            argv: resolved.argv,
+            warnings: resolved.warnings,
+        }),
+        Err(error) => Err(Problem::permanent(
+            Some(condition::RUNNER_RESOLVED),
+            reason::RUN_INVALID,
+            format!("run: {error}"),
+        )),
+    }
+}
+
+/// One problem for all sources that have no files, with the class of the first.
+fn failed_sources(looked: &[Looked], files: &[Result<Files, Fault>]) -> Option<Problem> {
+    let faults: Vec<_> = files.iter().filter_map(|files| files.as_ref().err()).collect();
+    let first = faults.first()?;
+    let messages: Vec<_> = faults.iter().map(|fault| fault.message.as_str()).collect();
+    Some(Problem {
+        condition: Some(condition::SOURCES_RESOLVED),
+        reason: first.class,
+        message: format!(
+            "{} of {} sources failed: {}",
+            faults.len(),
+            looked.len(),
+            messages.join("; ")
+        ),
+        transient: faults.iter().all(|fault| fault.transient),
+    })
+}
+
+/// The bundle is known, but there is no way to bring it into a pod.
+fn undeliverable(bundle: &Bundle, plan: &Plan) -> Option<Problem> {
+    let compressed = bundle.compressed.len() as u64;
+    if compressed > plan.config_map_bytes {
+        return Some(Problem::permanent(
+            None,
+            reason::DELIVERY_NOT_SUPPORTED,
+            format!(
+                "the bundle has {compressed} bytes compressed; delivery by ConfigMap takes at most {} bytes: leave files out with \
+                 a narrower `path`",
+                plan.config_map_bytes
+            ),
+        ));
+    }
+    let limit = plan.volume.size_limit.as_deref()?;
+    let available = quantity::bytes(limit)?;
+    (signed(bundle.size_bytes) > available).then(|| {
+        Problem::permanent(
+            None,
+            reason::VOLUME_TOO_SMALL,
+            format!(
+                "the bundle has {} bytes and volume.sizeLimit is {limit} ({available} bytes): raise it or leave files out",
+                bundle.size_bytes
+            ),
+        )
+    })
+}
+
+fn source_status(looked: &Looked, files: &Result<Files, Fault>, plan: &Plan) -> SourceStatus {
+    let (state, fault) = match files {
+        Ok(Files {
+            stale: Some(fault), ..
+        }) => (SourceState::Stale, Some(fault)),
+        Ok(_) => (SourceState::Resolved, None),
+        Err(fault) => (SourceState::Failed, Some(fault)),
+    };
+    let files = files.as_ref().ok();
+    SourceStatus {
+        path: looked.field.clone(),
+        kind: looked.kind.clone(),
+        summary: looked.summary.clone(),
+        state,
+        revision: files
+            .and_then(|files| files.revision.as_ref())
+            .map(ToString::to_string),
+        files: files.map(|files| signed(files.tree.len() as u64)),
+        size_bytes: files.map(|files| signed(files.tree.content_bytes())),
+        error: fault.map(|fault| failure(fault, &looked.field, plan)),
+        warnings: files.map(|files| files.warnings.clone()).unwrap_or_default(),
+    }
+}
+
+fn failure(fault: &Fault, field: &str, plan: &Plan) -> SourceFailure {
+    source_failure(
+        fault,
+        plan.former.iter().find(|former| former.path == field),
+        plan.now,
+    )
+}
+
+/// The fault as status shows it; the time since which it lasts stays while its reason does.
+pub fn source_failure(fault: &Fault, former: Option<&SourceStatus>, now: Timestamp) -> SourceFailure {
+    let since = former
+        .and_then(|former| former.error.as_ref())
+        .filter(|error| error.reason == fault.reason)
+        .map_or(Time(now), |error| error.since.clone());
+    SourceFailure {
+        class: fault.class.to_owned(),
+        reason: fault.reason.to_owned(),
+        message: condition::truncate(fault.message.clone(), SOURCE_MESSAGE_MAX),
+        since,
+    }
+}
+
+/// The bundle as status shows it.
+pub fn bundle_status(bundle: &Bundle) -> BundleStatus {
+    BundleStatus {
+        digest: bundle.digest.to_string(),
+        files: signed(bundle.files),
+        size_bytes: signed(bundle.size_bytes),
+        compressed_bytes: signed(bundle.compressed.len() as u64),
+        delivery: delivery::CONFIG_MAP.to_owned(),
+    }
+}

@@ -1,0 +1,134 @@
+//! A workspace's spec, parsed once. Pure. Everything that is wrong is kept, not only the first thing.
+
+use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume};
+use codeworkspace_bundle::runner::{RunnerDefinition, define_runner};
+use codeworkspace_bundle::{Code, FieldError, Network, Run, define_code, define_network, define_run};
+use codeworkspace_source::LinkPolicy;
+use jiff::SignedDuration;
+
+use super::duration;
+
+/// Keys that people paste from a whole manifest.
+const MANIFEST_KEYS: [&str; 2] = ["kind", "name"];
+
+/// What a workspace asks for.
+#[derive(Debug)]
+pub struct Manifest {
+    /// The sources, each parsed or wrong by itself; wrong as a whole when there is no list.
+    pub code: Result<Code, Vec<FieldError>>,
+    /// The command; absent for a shared bundle.
+    pub run: Option<Result<Run, Vec<FieldError>>>,
+    /// The runner.
+    pub runner: Result<RunnerDefinition, Vec<FieldError>>,
+    /// The network; recorded only.
+    pub network: Network,
+    /// Everything else that is wrong.
+    pub errors: Vec<FieldError>,
+    /// Fields that this version accepts and does not implement.
+    pub unsupported: Vec<String>,
+    /// When it runs.
+    pub policy: RunPolicy,
+    /// How often floating references are looked up; the operator's default when absent.
+    pub scan_interval: Option<SignedDuration>,
+    /// What happens to links that cannot be kept.
+    pub links: LinkPolicy,
+    /// The volume.
+    pub volume: Volume,
+}
+
+impl Manifest {
+    /// Parses a workspace.
+    pub fn parse(workspace: &CodeWorkspace) -> Self {
+        let spec = &workspace.spec;
+        let mut errors = unknown_keys(spec);
+        let network = spec
+            .network
+            .as_ref()
+            .map_or_else(|| Ok(Network::default()), define_network);
+        let scan_interval = spec.scan_interval.as_deref().map(duration::parse).transpose();
+        let runner = spec
+            .runner
+            .as_ref()
+            .map_or_else(|| Ok(RunnerDefinition::default()), define_runner);
+        Self {
+            code: define_code(&spec.code),
+            run: spec.run.as_ref().map(define_run),
+            unsupported: unsupported(spec, runner.as_ref().ok()),
+            runner,
+            network: collect(network, &mut errors).unwrap_or_default(),
+            scan_interval: scan_interval.unwrap_or_else(|message| {
+                errors.push(FieldError::new("scanInterval", message));
+                None
+            }),
+            policy: spec.run_policy.unwrap_or(match spec.inputs {
+                Some(_) => RunPolicy::OnDemand,
+                None => RunPolicy::OnChange,
+            }),
+            links: match spec.links.unwrap_or_default() {
+                Links::Refuse => LinkPolicy::Keep,
+                Links::Skip => LinkPolicy::Skip,
+            },
+            volume: spec.volume.clone().unwrap_or_default(),
+            errors,
+        }
+    }
+}
+
+fn collect<T>(result: Result<T, Vec<FieldError>>, errors: &mut Vec<FieldError>) -> Option<T> {
+    result.map_err(|wrong| errors.extend(wrong)).ok()
+}
+
+/// The API server keeps unknown keys so that they can be named; the admission policy refuses them where it is installed.
+fn unknown_keys(spec: &CodeWorkspaceSpec) -> Vec<FieldError> {
+    let of_spec = spec.unknown.keys().map(|key| {
+        let message = if MANIFEST_KEYS.contains(&key.as_str()) {
+            "only the AIP blocks of a manifest belong under spec; its kind and name are the object's own"
+        } else {
+            "unknown field; `kubectl explain codeworkspace.spec` lists the fields"
+        };
+        FieldError::new(key.as_str(), message)
+    });
+    let of_volume = spec
+        .volume
+        .iter()
+        .flat_map(|volume| volume.unknown.keys())
+        .map(|key| {
+            let message = "unknown field; `kubectl explain codeworkspace.spec.volume` lists the fields";
+            FieldError::new(format!("volume.{key}"), message)
+        });
+    of_spec.chain(of_volume).collect()
+}
+
+fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> Vec<String> {
+    let blocks = [
+        ("secrets", spec.secrets.is_some()),
+        ("inputs", spec.inputs.is_some()),
+        ("outputs", spec.outputs.is_some()),
+        ("inputsFiles", spec.inputs_files.is_some()),
+        ("outputsFiles", spec.outputs_files.is_some()),
+    ];
+    let blocks = blocks
+        .into_iter()
+        .filter(|(_, set)| *set)
+        .map(|(field, _)| field.to_owned());
+    blocks
+        .chain(runner.into_iter().flat_map(unsupported_in_runner))
+        .collect()
+}
+
+/// Packages that would have to be installed, and blocks that live elsewhere.
+fn unsupported_in_runner(runner: &RunnerDefinition) -> Vec<String> {
+    let fields = match runner {
+        RunnerDefinition::Ref(_) => vec![("runner.ref", true)],
+        RunnerDefinition::File(_) => vec![("runner.file", true)],
+        RunnerDefinition::Block(block) => vec![
+            ("runner.needs.npm", !block.needs.npm.is_empty()),
+            ("runner.needs.pip", !block.needs.pip.is_empty()),
+        ],
+    };
+    fields
+        .into_iter()
+        .filter(|(_, set)| *set)
+        .map(|(field, _)| field.to_owned())
+        .collect()
+}

@@ -1,0 +1,20 @@
+//! The controller of CodeWorkspaces: dereference, validate, build, apply, status.
+
+mod apply;
+mod build;
+mod delivery;
+mod dereference;
+mod duration;
+mod fault;
+mod key;
+mod manifest;
+mod quantity;
+mod reconcile;
+mod schedule;
+mod status;
+#[cfg(test)]
+mod story_tests;
+mod template;
+
+pub use delivery::{config_map_name, holds};
+pub use reconcile::reconcile;

@@ -1,0 +1,409 @@
+//! One reconcile of a workspace: the five steps in order.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use codeworkspace_api::{
+    BundleStatus, CodeWorkspace, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus, RunPolicy, SourceState,
+    SourceStatus, condition, reason,
+};
+use codeworkspace_bundle::{Bundle, Caps};
+use codeworkspace_source::LinkPolicy;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt as _};
+
+use super::build::{self, Built, Plan, Problem, Runner};
+use super::dereference::{Files, Looked, Target, World, dereference, fetch_all};
+use super::fault::{Fault, join};
+use super::key::{Inputs, RunKey};
+use super::manifest::Manifest;
+use super::status::{self, Found, LastRun};
+use super::{apply, schedule};
+use crate::controller::{Context, Error, FIELD_MANAGER};
+
+/// Brings one workspace to what its spec asks for, and says when to look again.
+pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> Result<Action, Error> {
+    if workspace.metadata.deletion_timestamp.is_some() {
+        return Ok(Action::await_change());
+    }
+    let now = context.clock.now();
+    if workspace.spec.suspend {
+        write(&context, &workspace, &status::suspended(&workspace, now)).await?;
+        return Ok(Action::await_change());
+    }
+    let manifest = Manifest::parse(&workspace);
+    let world = dereference(&context, &workspace, &manifest).await?;
+    let runner = build::runner(&manifest, &world.templates);
+    let made = make(&context, &workspace, &manifest, &world, runner).await;
+    let delay = schedule::next(
+        &manifest,
+        &faults(&world.sources),
+        &context.configuration.scan,
+        spread(&workspace),
+    );
+    let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
+    let status = status::compute(&workspace, found, now);
+    let digest_changed = stored && digest(workspace.status.as_ref()) != digest(Some(&status));
+    write(&context, &workspace, &status).await?;
+    context.scans.record(&workspace, now);
+    if digest_changed {
+        apply::remove_old_bundles(&context, &workspace, &status).await?;
+    }
+    Ok(Action::requeue(delay))
+}
+
+fn digest(status: Option<&CodeWorkspaceStatus>) -> Option<&str> {
+    Some(status?.bundle.as_ref()?.digest.as_str())
+}
+
+fn faults(sources: &[Looked]) -> Vec<&Fault> {
+    sources
+        .iter()
+        .filter_map(|looked| match &looked.target {
+            Ok(target) => target.stale(),
+            Err(fault) => Some(fault),
+        })
+        .collect()
+}
+
+fn spread(workspace: &CodeWorkspace) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    workspace.uid().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What was made of the sources, or what stands from before.
+struct Made {
+    inputs: Option<String>,
+    sources: Vec<SourceStatus>,
+    bundle: MadeBundle,
+    run: Option<codeworkspace_api::RunStatus>,
+    runner: Option<codeworkspace_api::RunnerStatus>,
+    problems: Vec<Problem>,
+}
+
+enum MadeBundle {
+    /// Built in this reconcile.
+    New(Box<Bundle>),
+    /// The one of the former status, if there was one.
+    Former(Option<BundleStatus>),
+}
+
+async fn make(
+    context: &Context,
+    workspace: &CodeWorkspace,
+    manifest: &Manifest,
+    world: &World,
+    runner: Result<Option<Runner>, Problem>,
+) -> Made {
+    let former = workspace.status.clone().unwrap_or_default();
+    let inputs = runner
+        .as_ref()
+        .ok()
+        .and_then(|runner| inputs(workspace, manifest, world, runner.as_ref()));
+    if inputs.is_some() && inputs == former.inputs && (world.stored || workspace.spec.run.is_none()) {
+        return Made {
+            inputs,
+            sources: former.sources,
+            bundle: MadeBundle::Former(former.bundle),
+            run: former.run,
+            runner: runner.ok().flatten().map(|runner| runner.status()),
+            problems: Vec::new(),
+        };
+    }
+    let files = fetch_all(&context.github, &world.sources, manifest.links).await;
+    // A branch may move between look-up and download: then these are not the files that the hash stands for.
+    let inputs = inputs.filter(|_| world.sources.iter().zip(&files).all(is_what_was_looked_up));
+    let plan = plan(
+        context,
+        manifest,
+        runner.as_ref().ok().and_then(Option::as_ref),
+        &former,
+    );
+    let mut problems = problems_of_manifest(manifest);
+    if let Some(kept) = kept_as_stale(workspace, &former, &world.sources, &files, &plan) {
+        return Made {
+            inputs: None,
+            sources: kept,
+            bundle: MadeBundle::Former(former.bundle),
+            run: former.run,
+            runner: former.runner,
+            problems,
+        };
+    }
+    let looked = world.sources.clone();
+    let Built {
+        sources,
+        bundle,
+        run,
+        problems: of_bundle,
+    } = context.build(move || build::build(&looked, files, &plan)).await;
+    problems.extend(of_bundle);
+    let runner = match runner {
+        Ok(runner) => runner.map(|runner| runner.status()),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    let ready = problems.is_empty();
+    Made {
+        inputs: inputs.filter(|_| ready),
+        sources,
+        bundle: match bundle {
+            Some(bundle) if ready => MadeBundle::New(Box::new(bundle)),
+            _ => MadeBundle::Former(former.bundle),
+        },
+        run,
+        runner,
+        problems,
+    }
+}
+
+/// The hash of everything that is built from, when every source points somewhere certain.
+fn inputs(
+    workspace: &CodeWorkspace,
+    manifest: &Manifest,
+    world: &World,
+    runner: Option<&Runner>,
+) -> Option<String> {
+    if !problems_of_manifest(manifest).is_empty() {
+        return None;
+    }
+    let targets: Option<Vec<&Target>> = world
+        .sources
+        .iter()
+        .map(|looked| {
+            looked
+                .target
+                .as_ref()
+                .ok()
+                .filter(|target| target.stale().is_none())
+        })
+        .collect();
+    let sources: Vec<String> = targets?.into_iter().map(Target::identity).collect();
+    let template = runner.map(|runner| &runner.picked.template);
+    let (name, uid) = (
+        template.map(kube::ResourceExt::name_any),
+        template.and_then(kube::ResourceExt::uid),
+    );
+    let inputs = Inputs {
+        sources: &sources,
+        run: workspace.spec.run.as_ref(),
+        runner: workspace.spec.runner.as_ref(),
+        template: template.map(|template| {
+            let generation = template.metadata.generation.unwrap_or_default();
+            (
+                name.as_deref().unwrap_or_default(),
+                uid.as_deref().unwrap_or_default(),
+                generation,
+            )
+        }),
+        volume: &manifest.volume,
+        skip_links: matches!(manifest.links, LinkPolicy::Skip),
+    };
+    Some(inputs.hash())
+}
+
+fn is_what_was_looked_up((looked, files): (&Looked, &Result<Files, Fault>)) -> bool {
+    match (&looked.target, files) {
+        (Ok(target), Ok(files)) => files.stale.is_none() && target.commit() == files.revision.as_ref(),
+        _ => false,
+    }
+}
+
+/// What is wrong with the manifest besides its sources, its command and its runner.
+fn problems_of_manifest(manifest: &Manifest) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Err(wrong) = &manifest.code {
+        problems.push(Problem::permanent(
+            Some(condition::SOURCES_RESOLVED),
+            reason::MANIFEST_VALIDATION_ERROR,
+            join(wrong),
+        ));
+    }
+    if !manifest.errors.is_empty() {
+        problems.push(Problem::permanent(
+            None,
+            reason::MANIFEST_VALIDATION_ERROR,
+            join(&manifest.errors),
+        ));
+    }
+    if !manifest.unsupported.is_empty() {
+        let message = format!(
+            "this version does not implement yet: {}",
+            manifest.unsupported.join(", ")
+        );
+        problems.push(Problem::permanent(None, reason::NOT_YET_SUPPORTED, message));
+    }
+    problems
+}
+
+fn plan(
+    context: &Context,
+    manifest: &Manifest,
+    runner: Option<&Runner>,
+    former: &CodeWorkspaceStatus,
+) -> Plan {
+    let configuration = &context.configuration;
+    let mut volume = manifest.volume.clone();
+    volume
+        .size_limit
+        .get_or_insert_with(|| configuration.runs.volume_size_limit.clone());
+    Plan {
+        caps: Caps::from(configuration.bundle),
+        config_map_bytes: configuration.delivery.config_map_bytes,
+        run: manifest.run.as_ref().and_then(|run| run.as_ref().ok()).cloned(),
+        tools: runner.map_or_else(BTreeSet::new, |runner| {
+            runner.picked.template.spec.tools.iter().cloned().collect()
+        }),
+        volume,
+        former: former.sources.clone(),
+        now: context.clock.now(),
+    }
+}
+
+/// A source that cannot be looked up for now leaves the last good bundle in place, as long as the manifest is the one that the
+/// bundle was made from.
+fn kept_as_stale(
+    workspace: &CodeWorkspace,
+    former: &CodeWorkspaceStatus,
+    looked: &[Looked],
+    files: &[Result<Files, Fault>],
+    plan: &Plan,
+) -> Option<Vec<SourceStatus>> {
+    let same_manifest = former.observed_generation == workspace.metadata.generation;
+    let was_good = |source: &SourceStatus| matches!(source.state, SourceState::Resolved | SourceState::Stale);
+    let all_were_good = former.sources.len() == looked.len() && former.sources.iter().all(was_good);
+    let faults: Vec<_> = files.iter().filter_map(|files| files.as_ref().err()).collect();
+    if !same_manifest || !all_were_good || former.bundle.is_none() || faults.is_empty() {
+        return None;
+    }
+    if !faults.iter().all(|fault| fault.transient) {
+        return None;
+    }
+    let kept = former
+        .sources
+        .iter()
+        .zip(files)
+        .map(|(source, files)| match files {
+            Ok(_) => source.clone(),
+            Err(fault) => SourceStatus {
+                state: SourceState::Stale,
+                error: Some(build::source_failure(fault, Some(source), plan.now)),
+                ..source.clone()
+            },
+        });
+    Some(kept.collect())
+}
+
+/// Applies what was made: the bundle's ConfigMap, then the run of a new key.
+async fn deliver(
+    context: &Context,
+    workspace: &CodeWorkspace,
+    manifest: &Manifest,
+    world: World,
+    made: Made,
+) -> Result<(Found, bool), Error> {
+    let Made {
+        inputs,
+        sources,
+        bundle,
+        run,
+        runner,
+        mut problems,
+    } = made;
+    let mut stored = false;
+    let former = workspace.status.as_ref();
+    let bundle = match bundle {
+        MadeBundle::Former(bundle) => bundle,
+        MadeBundle::New(bundle) => {
+            let problem = match run {
+                Some(_) => apply::store(context, workspace, &bundle).await?,
+                None => None,
+            };
+            stored = problem.is_none();
+            problems.extend(problem);
+            let made = build::bundle_status(&bundle);
+            if stored {
+                Some(made)
+            } else {
+                former.and_then(|former| former.bundle.clone())
+            }
+        }
+    };
+    let mut last_run = former
+        .and_then(|former| former.last_run.clone())
+        .map(|former: LastRunStatus| LastRun {
+            key: former.key,
+            name: former.name,
+            object: world.last_run,
+        });
+    if let (true, Some(bundle), Some(run), Some(runner)) = (problems.is_empty(), &bundle, &run, &runner)
+        && manifest.policy == RunPolicy::OnChange
+    {
+        let key = RunKey {
+            digest: &bundle.digest,
+            argv: &run.argv,
+            template: runner.template.as_deref().unwrap_or_default(),
+            limits: &runner.limits,
+            egress: &manifest.network.egress,
+        }
+        .hash();
+        if last_run.as_ref().is_none_or(|last| last.key != key) {
+            let object = apply::start_run(context, workspace, &key, &bundle.digest).await?;
+            last_run = Some(LastRun {
+                key,
+                name: object.name_any(),
+                object: Some(object),
+            });
+        }
+    }
+    let effective = EffectiveStatus {
+        egress: manifest.network.egress.clone(),
+        native: runner
+            .as_ref()
+            .map(|runner| runner.needs.native.clone())
+            .unwrap_or_default(),
+    };
+    let inputs = inputs.filter(|_| problems.is_empty());
+    let has_run = workspace.spec.run.is_some();
+    Ok((
+        Found {
+            inputs,
+            sources,
+            bundle,
+            run,
+            runner,
+            effective,
+            problems,
+            has_run,
+            last_run,
+        },
+        stored,
+    ))
+}
+
+/// Writes the status if anything in it changed, and tells people about what they would want to notice.
+async fn write(
+    context: &Context,
+    workspace: &CodeWorkspace,
+    status: &CodeWorkspaceStatus,
+) -> Result<(), Error> {
+    if workspace.status.as_ref() == Some(status) {
+        return Ok(());
+    }
+    let api: Api<CodeWorkspace> =
+        Api::namespaced(context.client.clone(), &workspace.namespace().unwrap_or_default());
+    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    api.patch_status(
+        &workspace.name_any(),
+        &parameters,
+        &Patch::Apply(status::patch(workspace, status)),
+    )
+    .await?;
+    context.events.workspace_changed(workspace, status).await;
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! The status of a workspace: computed without a client, written only when something real changed.
+
+use codeworkspace_api::condition::{self, Conditions, State};
+use codeworkspace_api::{
+    BundleStatus, CodeRun, CodeWorkspace, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus, Outcome,
+    RunStatus, RunnerStatus, SourceState, SourceStatus, reason,
+};
+use jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use super::build::Problem;
+
+/// Digests that `status.history` keeps.
+const HISTORY: usize = 10;
+
+/// Everything that a reconcile found and made.
+#[derive(Debug)]
+pub struct Found {
+    /// Hash of the inputs, when everything resolved.
+    pub inputs: Option<String>,
+    /// Every source.
+    pub sources: Vec<SourceStatus>,
+    /// The bundle that runs use: a new one, or the last good one.
+    pub bundle: Option<BundleStatus>,
+    /// The command.
+    pub run: Option<RunStatus>,
+    /// The runner.
+    pub runner: Option<RunnerStatus>,
+    /// What the body may reach.
+    pub effective: EffectiveStatus,
+    /// What stands in the way.
+    pub problems: Vec<Problem>,
+    /// Whether the workspace has a command at all.
+    pub has_run: bool,
+    /// The run of the current key.
+    pub last_run: Option<LastRun>,
+}
+
+/// The run of the current key.
+#[derive(Debug)]
+pub struct LastRun {
+    /// The key.
+    pub key: String,
+    /// Name of its CodeRun.
+    pub name: String,
+    /// The CodeRun itself, if it is still there.
+    pub object: Option<CodeRun>,
+}
+
+/// Computes the status.
+pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeWorkspaceStatus {
+    let former = workspace.status.clone().unwrap_or_default();
+    let last_run = found
+        .last_run
+        .as_ref()
+        .map(|last| last_run_status(last, former.last_run.as_ref()));
+    let mut conditions = Conditions::new(&former.conditions, workspace.metadata.generation, now);
+    set_ready(&mut conditions, &found);
+    set_sources(&mut conditions, &found);
+    set_runner(&mut conditions, &found);
+    conditions.set(
+        condition::NETWORK_ENFORCED,
+        State::Unknown,
+        reason::NOT_VERIFIED,
+        network_message(&found.effective),
+    );
+    if let Some(last_run) = &last_run {
+        set_last_run(&mut conditions, last_run);
+    }
+    CodeWorkspaceStatus {
+        observed_generation: workspace.metadata.generation,
+        conditions: conditions.finish(),
+        history: history(&former.history, found.bundle.as_ref()),
+        bundle: found.bundle,
+        inputs: found.inputs,
+        sources: found.sources,
+        run: found.run,
+        runner: found.runner,
+        effective: Some(found.effective).filter(|effective| *effective != EffectiveStatus::default()),
+        last_run,
+    }
+}
+
+/// The status of a suspended workspace: what was known stays, and says that nobody looks any more.
+pub fn suspended(workspace: &CodeWorkspace, now: Timestamp) -> CodeWorkspaceStatus {
+    let former = workspace.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&former.conditions, workspace.metadata.generation, now);
+    let ready = if former.bundle.is_some() {
+        State::True
+    } else {
+        State::Unknown
+    };
+    conditions.set(
+        condition::READY,
+        ready,
+        reason::SUSPENDED,
+        "spec.suspend is set: sources are not looked at and nothing is run",
+    );
+    CodeWorkspaceStatus {
+        observed_generation: workspace.metadata.generation,
+        conditions: conditions.finish(),
+        ..former
+    }
+}
+
+fn set_ready(conditions: &mut Conditions, found: &Found) {
+    let Some(first) = found.problems.first() else {
+        let message = match &found.bundle {
+            Some(bundle) => format!(
+                "{} files, {} bytes, {}",
+                bundle.files, bundle.size_bytes, bundle.digest
+            ),
+            None => String::new(),
+        };
+        conditions.set(condition::READY, State::True, reason::READY, message);
+        return;
+    };
+    let message = found
+        .problems
+        .iter()
+        .map(|problem| problem.message.as_str())
+        .collect::<Vec<_>>()
+        .join("; ");
+    conditions.set(condition::READY, State::False, first.reason, message.clone());
+    // kstatus: the one means "wait", the other "only a change helps".
+    if found.problems.iter().all(|problem| problem.transient) {
+        conditions.set(
+            condition::RECONCILING,
+            State::True,
+            reason::PROGRESSING_WITH_RETRY,
+            message,
+        );
+    } else {
+        conditions.set(condition::STALLED, State::True, first.reason, message);
+    }
+}
+
+fn set_sources(conditions: &mut Conditions, found: &Found) {
+    let of_sources: Vec<_> = found
+        .problems
+        .iter()
+        .filter(|problem| problem.condition == Some(condition::SOURCES_RESOLVED))
+        .collect();
+    match of_sources.first() {
+        Some(first) => {
+            let message = of_sources
+                .iter()
+                .map(|problem| problem.message.as_str())
+                .collect::<Vec<_>>()
+                .join("; ");
+            conditions.set(condition::SOURCES_RESOLVED, State::False, first.reason, message);
+        }
+        None => {
+            conditions.set(
+                condition::SOURCES_RESOLVED,
+                State::True,
+                reason::RESOLVED,
+                format!("{} of {} sources", found.sources.len(), found.sources.len()),
+            );
+        }
+    }
+    let stale: Vec<_> = found
+        .sources
+        .iter()
+        .filter(|source| source.state == SourceState::Stale)
+        .filter_map(|source| source.error.as_ref())
+        .map(|error| error.message.as_str())
+        .collect();
+    if !stale.is_empty() {
+        let message = format!("the last good state is used: {}", stale.join("; "));
+        conditions.set(condition::STALE, State::True, reason::SOURCE_UNAVAILABLE, message);
+    }
+}
+
+fn set_runner(conditions: &mut Conditions, found: &Found) {
+    let problem = found
+        .problems
+        .iter()
+        .find(|problem| problem.condition == Some(condition::RUNNER_RESOLVED));
+    match (problem, &found.runner) {
+        (Some(problem), _) => {
+            conditions.set(
+                condition::RUNNER_RESOLVED,
+                State::False,
+                problem.reason,
+                problem.message.clone(),
+            );
+        }
+        (None, Some(runner)) if found.run.is_some() => conditions.set(
+            condition::RUNNER_RESOLVED,
+            State::True,
+            reason::RESOLVED,
+            format!(
+                "RunnerTemplate {}",
+                runner.template.as_deref().unwrap_or_default()
+            ),
+        ),
+        (None, _) if found.has_run => conditions.set(
+            condition::RUNNER_RESOLVED,
+            State::Unknown,
+            reason::PROGRESSING,
+            "run is resolved once every source is",
+        ),
+        (None, _) => conditions.set(
+            condition::RUNNER_RESOLVED,
+            State::True,
+            reason::NO_RUN,
+            "the workspace has no run: it is a shared bundle",
+        ),
+    }
+}
+
+fn network_message(effective: &EffectiveStatus) -> String {
+    let denied =
+        "a NetworkPolicy denies all traffic of runs; whether this cluster enforces it has not been tested";
+    if effective.egress.is_empty() {
+        return denied.to_owned();
+    }
+    format!(
+        "{denied}. network.egress is recorded and not opened yet: {}",
+        effective.egress.join(", ")
+    )
+}
+
+fn set_last_run(conditions: &mut Conditions, last_run: &LastRunStatus) {
+    let (state, reason, message) = match last_run.outcome {
+        None => (
+            State::Unknown,
+            reason::RUNNING,
+            format!("CodeRun {} has not ended", last_run.name),
+        ),
+        Some(outcome) => (
+            State::from(outcome == Outcome::Succeeded),
+            outcome.as_str(),
+            format!("CodeRun {}", last_run.name),
+        ),
+    };
+    conditions.set(condition::LAST_RUN_SUCCEEDED, state, reason, message);
+}
+
+/// What is known of a run stays known when its CodeRun is gone.
+fn last_run_status(last: &LastRun, former: Option<&LastRunStatus>) -> LastRunStatus {
+    let former = former.filter(|former| former.key == last.key);
+    let status = last.object.as_ref().and_then(|run| run.status.as_ref());
+    LastRunStatus {
+        key: last.key.clone(),
+        name: last.name.clone(),
+        outcome: status
+            .and_then(|status| status.outcome)
+            .or_else(|| former?.outcome),
+        exit_code: status
+            .and_then(|status| status.exit_code)
+            .or_else(|| former?.exit_code),
+    }
+}
+
+fn history(former: &[String], bundle: Option<&BundleStatus>) -> Vec<String> {
+    let Some(bundle) = bundle else {
+        return former.to_vec();
+    };
+    std::iter::once(&bundle.digest)
+        .chain(former.iter().filter(|digest| **digest != bundle.digest))
+        .take(HISTORY)
+        .cloned()
+        .collect()
+}
+
+/// The object that carries a status to the API server, for that very object and no later one of the same name.
+pub fn patch(workspace: &CodeWorkspace, status: &CodeWorkspaceStatus) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": format!("{}/{}", codeworkspace_api::GROUP, codeworkspace_api::VERSION),
+        "kind": "CodeWorkspace",
+        "metadata": {"name": workspace.name_any(), "uid": workspace.uid()},
+        "status": status,
+    })
+}

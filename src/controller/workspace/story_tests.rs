@@ -1,0 +1,398 @@
+//! Whole reconciles against a small API server and a server that plays GitHub over real git repositories.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use codeworkspace_api::{CodeWorkspace, RunnerTemplate};
+use codeworkspace_source::{Clock, Github, GithubConfiguration, ManualClock};
+use github_server::{Answer, Commit, GithubServer, Switches};
+use jiff::{SignedDuration, Timestamp};
+use kube::runtime::reflector;
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+
+use crate::configuration::Configuration;
+use crate::controller::fake_api::FakeApi;
+use crate::controller::{Context, workspace::reconcile};
+use crate::metrics::Metrics;
+
+const WORKSPACE: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/codeworkspaces/tool";
+const RUNS: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/coderuns/";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps/";
+
+/// A cluster, a GitHub and an operator.
+struct Story {
+    api: FakeApi,
+    clock: Arc<ManualClock>,
+    github: GithubServer,
+    context: Arc<Context>,
+}
+
+impl Story {
+    async fn new() -> Self {
+        let github = GithubServer::start().await.unwrap();
+        github.create("octo/tool").unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_767_225_600).unwrap()));
+        let api = FakeApi::default();
+        let context = context(&api, &github, &clock);
+        Self {
+            api,
+            clock,
+            github,
+            context,
+        }
+    }
+
+    /// A new operator process: nothing in memory is left.
+    fn restart_operator(&mut self) {
+        self.context = context(&self.api, &self.github, &self.clock);
+    }
+
+    fn apply(&self, generation: i64, spec: &Value) {
+        let status = self
+            .api
+            .get(WORKSPACE)
+            .map(|workspace| workspace["status"].clone());
+        self.api.put(
+            WORKSPACE,
+            json!({
+                "apiVersion": "codeworkspace.dev/v1alpha1", "kind": "CodeWorkspace",
+                "metadata": {"name": "tool", "namespace": "default", "uid": "0000", "generation": generation},
+                "spec": spec,
+                "status": status.filter(|status| !status.is_null()).unwrap_or(json!({"observedGeneration": -1}))
+            }),
+        );
+    }
+
+    fn workspace(&self) -> CodeWorkspace {
+        serde_json::from_value(self.api.get(WORKSPACE).unwrap()).unwrap()
+    }
+
+    async fn reconcile(&self) -> Duration {
+        let action = reconcile(Arc::new(self.workspace()), self.context.clone())
+            .await
+            .unwrap();
+        // `Action` keeps its delay to itself; its debug form is the only way to read it.
+        delay(&format!("{action:?}"))
+    }
+
+    fn condition(&self, type_: &str) -> (String, String) {
+        let status = self.workspace().status.unwrap();
+        let found = status
+            .conditions
+            .into_iter()
+            .find(|condition| condition.type_ == type_)
+            .unwrap();
+        (found.status, found.reason)
+    }
+}
+
+fn context(api: &FakeApi, github: &GithubServer, clock: &Arc<ManualClock>) -> Arc<Context> {
+    let configuration = GithubConfiguration {
+        api_base: github.api_base(),
+        download_hosts: vec![github.download_host()],
+        insecure_hosts: vec![github.api_host(), github.download_host()],
+        ..GithubConfiguration::default()
+    };
+    let clock: Arc<dyn Clock> = clock.clone();
+    let source = Github::new(configuration, clock.clone()).unwrap();
+    let (templates, mut writer) = reflector::store();
+    writer.apply_watcher_event(&Event::Init);
+    for template in [template("python", "python"), template("node", "node")] {
+        writer.apply_watcher_event(&Event::InitApply(template));
+    }
+    writer.apply_watcher_event(&Event::InitDone);
+    let configuration: Configuration =
+        serde_saphyr::from_str("runnerImage: {reference: example/operator}").unwrap();
+    Arc::new(Context::new(
+        api.client(),
+        configuration,
+        source,
+        clock,
+        Arc::new(Metrics::default()),
+        templates,
+    ))
+}
+
+fn template(name: &str, language: &str) -> RunnerTemplate {
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": name, "generation": 1},
+        "spec": {"image": format!("example/{name}"), "languages": [language, "multi"], "weight": 100}
+    }))
+    .unwrap()
+}
+
+/// The seconds in `Action { requeue_after: Some(3600s) }`.
+fn delay(action: &str) -> Duration {
+    let seconds = action
+        .split("Some(")
+        .nth(1)
+        .and_then(|rest| rest.split("s)").next())
+        .unwrap_or("0");
+    Duration::from_secs_f64(seconds.parse().unwrap())
+}
+
+/// A commit of `main.py` on the branch `main` of `octo/tool`.
+fn commit(story: &Story, content: &str) -> String {
+    let repository = story.github.repository("octo/tool").unwrap();
+    repository
+        .commit(&Commit::on("main").file("main.py", content))
+        .unwrap()
+}
+
+#[tokio::test]
+async fn nothing_to_do_means_no_call_to_github_and_no_write_for_an_hour() {
+    let story = Story::new().await;
+    let commit = commit(&story, "print('hi')");
+    story.apply(
+        1,
+        &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": commit}}]}, "run": "main.py"}),
+    );
+    story.reconcile().await;
+    assert_eq!(story.condition("Ready"), ("True".to_owned(), "Ready".to_owned()));
+    assert_eq!(
+        (story.api.paths(RUNS).len(), story.api.paths(CONFIG_MAPS).len()),
+        (1, 1)
+    );
+    story.reconcile().await;
+    story.api.take_writes();
+    let before = story.github.requests();
+    let end = story.clock.now() + SignedDuration::from_hours(1);
+    let mut looks = 0;
+    while story.clock.now() < end {
+        let delay = story.reconcile().await;
+        assert!(delay > Duration::ZERO, "a requeue without delay");
+        story.clock.advance(delay);
+        looks += 1;
+    }
+    assert!(looks >= 1);
+    assert_eq!(story.api.take_writes(), Vec::<String>::new());
+    assert_eq!(story.github.requests(), before);
+}
+
+#[tokio::test]
+async fn of_four_sources_two_fail_each_by_itself_and_nothing_runs_until_both_are_mended() {
+    let story = Story::new().await;
+    commit(&story, "print('hi')");
+    let good = json!({"github": {"repo": "octo/tool", "ref": "main"}});
+    let inline = json!({"inline": {"path": "extra.txt", "content": "hello"}});
+    let missing = json!({"github": {"repo": "octo/tool", "ref": "no-such-branch"}});
+    let outside = json!({"inline": {"path": "../escape.txt", "content": "x"}});
+    let spec = |sources: Value| json!({"code": {"sources": sources}, "run": "main.py"});
+    story.apply(1, &spec(json!([good, missing, inline, outside])));
+    story.reconcile().await;
+    let status = story.workspace().status.unwrap();
+    let states: Vec<_> = status
+        .sources
+        .iter()
+        .map(|source| {
+            let reason = source
+                .error
+                .as_ref()
+                .map(|error| (error.class.as_str(), error.reason.as_str()));
+            (
+                source.path.as_str(),
+                source.files,
+                source.size_bytes,
+                source.revision.is_some(),
+                reason,
+            )
+        })
+        .collect();
+    assert_eq!(
+        states,
+        [
+            ("code.sources[0]", Some(1), Some(11), true, None),
+            (
+                "code.sources[1]",
+                None,
+                None,
+                false,
+                Some(("SourceResolutionError", "RepoOrRefNotFound"))
+            ),
+            ("code.sources[2]", Some(1), Some(5), false, None),
+            (
+                "code.sources[3]",
+                None,
+                None,
+                false,
+                Some(("ManifestValidationError", "Invalid"))
+            ),
+        ]
+    );
+    assert_eq!(story.condition("SourcesResolved").0, "False");
+    assert_eq!(
+        (story.api.paths(RUNS), story.api.paths(CONFIG_MAPS)),
+        (vec![], vec![])
+    );
+
+    story.apply(
+        2,
+        &spec(json!([good, missing, inline, {"inline": {"path": "mended.txt", "content": "x"}}])),
+    );
+    story.reconcile().await;
+    let failed = story
+        .workspace()
+        .status
+        .unwrap()
+        .sources
+        .iter()
+        .filter(|source| source.error.is_some())
+        .count();
+    assert_eq!((failed, story.api.paths(RUNS).len()), (1, 0));
+
+    story.apply(3, &spec(json!([good, inline])));
+    story.reconcile().await;
+    assert_eq!(story.condition("Ready"), ("True".to_owned(), "Ready".to_owned()));
+    assert_eq!(story.api.paths(RUNS).len(), 1);
+}
+
+#[tokio::test]
+async fn a_moved_branch_is_a_new_bundle_and_a_new_run_and_the_old_bundle_goes() {
+    let story = Story::new().await;
+    commit(&story, "print(1)");
+    story.apply(
+        1,
+        &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": "main"}}]}, "run": "main.py"}),
+    );
+    let delay = story.reconcile().await;
+    let first = story.workspace().status.unwrap();
+    for path in story.api.paths(RUNS) {
+        let mut run = story.api.get(&path).unwrap();
+        run["status"] = json!({"outcome": "Succeeded", "exitCode": 0});
+        story.api.put(&path, run);
+    }
+    commit(&story, "print(2)");
+    story.clock.advance(delay);
+    story.reconcile().await;
+    let second = story.workspace().status.unwrap();
+    assert_ne!(
+        first.bundle.as_ref().unwrap().digest,
+        second.bundle.as_ref().unwrap().digest
+    );
+    assert_ne!(first.last_run.unwrap().key, second.last_run.unwrap().key);
+    assert_eq!(
+        second.history,
+        [second.bundle.unwrap().digest, first.bundle.unwrap().digest]
+    );
+    assert_eq!(
+        (story.api.paths(RUNS).len(), story.api.paths(CONFIG_MAPS).len()),
+        (2, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_github_that_is_down_leaves_the_last_bundle_stale_also_after_a_restart_of_the_operator() {
+    let mut story = Story::new().await;
+    commit(&story, "print(1)");
+    story.apply(
+        1,
+        &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": "main"}}]}, "run": "main.py"}),
+    );
+    let delay = story.reconcile().await;
+    let good = story.workspace().status.unwrap();
+    story.github.set_switches(Switches {
+        answer: Some(Answer {
+            status: 503,
+            ..Answer::default()
+        }),
+        ..Switches::default()
+    });
+    story.clock.advance(delay);
+    for restarted in [false, true] {
+        if restarted {
+            story.restart_operator();
+        }
+        story.reconcile().await;
+        let stale = story.workspace().status.unwrap();
+        assert_eq!((&stale.bundle, &stale.last_run), (&good.bundle, &good.last_run));
+        assert_eq!(story.condition("Ready").0, "True");
+        assert_eq!(
+            story.condition("Stale"),
+            ("True".to_owned(), "SourceUnavailable".to_owned())
+        );
+    }
+    story.github.set_switches(Switches::default());
+    story.clock.advance(delay);
+    story.reconcile().await;
+    assert_eq!(story.workspace().status.unwrap().sources, good.sources);
+    assert_eq!(story.api.paths(RUNS).len(), 1);
+}
+
+#[tokio::test]
+async fn the_current_key_never_runs_twice_not_even_when_its_run_was_deleted() {
+    let mut story = Story::new().await;
+    let spec = json!({"code": {"sources": [{"inline": {"path": "main.py", "content": "print(1)"}}]}, "run": "main.py"});
+    story.apply(1, &spec);
+    story.reconcile().await;
+    let path = story.api.paths(RUNS).remove(0);
+    let mut run = story.api.get(&path).unwrap();
+    run["status"] = json!({"outcome": "Failed", "exitCode": 3});
+    story.api.put(&path, run);
+    story.reconcile().await;
+    story.api.remove(&path);
+    story.restart_operator();
+    story.reconcile().await;
+    let last = story.workspace().status.unwrap().last_run.unwrap();
+    assert_eq!(last.exit_code, Some(3));
+    assert_eq!(story.api.paths(RUNS), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_refused_config_map_is_told_in_the_servers_words_and_nothing_runs() {
+    let story = Story::new().await;
+    story.api.refuse(
+        "/configmaps",
+        "exceeded quota: few, requested: count/configmaps=1",
+    );
+    story.apply(
+        1,
+        &json!({"code": {"sources": [{"inline": {"path": "main.py", "content": "1"}}]}, "run": "main.py"}),
+    );
+    story.reconcile().await;
+    assert_eq!(
+        story.condition("Ready"),
+        ("False".to_owned(), "DeliveryFailed".to_owned())
+    );
+    assert!(
+        story
+            .workspace()
+            .status
+            .unwrap()
+            .conditions
+            .iter()
+            .any(|condition| condition.message.contains("exceeded quota"))
+    );
+    assert_eq!(story.api.paths(RUNS), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn fields_of_later_versions_are_named_and_nothing_runs() {
+    let story = Story::new().await;
+    story.apply(
+        1,
+        &json!({
+            "code": {"sources": [{"inline": {"path": "main.py", "content": "1"}}, {"local": "data/"}]},
+            "run": "main.py",
+            "runner": {"engine": "sandbox", "needs": {"pip": ["requests"]}},
+            "secrets": {"KEY": {"vault": "key"}},
+            "network": {"egress": ["example.com"]}
+        }),
+    );
+    story.reconcile().await;
+    let status = story.workspace().status.unwrap();
+    let error = status.sources[1].error.as_ref().unwrap();
+    assert_eq!(error.reason, "NotYetSupported");
+    let ready = status
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == "Ready")
+        .unwrap();
+    assert!(
+        ready.message.contains("secrets, runner.needs.pip"),
+        "{}",
+        ready.message
+    );
+    assert_eq!(status.effective.unwrap().egress, ["example.com"]);
+    assert_eq!(story.api.paths(RUNS), Vec::<String>::new());
+}
