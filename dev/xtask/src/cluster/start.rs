@@ -22,7 +22,7 @@ use super::{packages, programs, stop};
 /// How long one thing may take to become ready. A busy machine takes a fifth of it.
 const PATIENCE: Duration = Duration::from_mins(3);
 
-/// Written when a start is complete: a hash of all that the cluster was started from.
+/// Written when a start is complete: a hash of the programs, arguments and configuration that it used.
 const DESCRIPTION: &str = "description";
 
 /// Makes sure that the cluster runs. One that runs is left alone; a half of one is cleared away first.
@@ -136,9 +136,7 @@ impl<'a> Start<'a> {
         }
         self.load_images()?;
         let instance = self.instance;
-        self.wait("the API server", || {
-            kubectl(instance, &["get", "--raw", "/readyz"]).is_ok()
-        })?;
+        self.wait("the API server", || api_answers(instance))?;
         for name in [
             "kube-controller-manager",
             "kube-scheduler",
@@ -249,9 +247,9 @@ fn reserve_network(instance: &Instance) -> Result<Network> {
     let mut taken = network::routed(&run("ip", ["-4", "route", "show", "table", "all"])?);
     fs::create_dir_all(INSTANCES)?;
     for other in fs::read_dir(INSTANCES)? {
-        if let Ok(number) = fs::read_to_string(other?.path().join("network")) {
-            taken.push(Range::of(number.parse()?));
-        }
+        // A start that was killed may have left half a note; it holds no addresses then.
+        let note = fs::read_to_string(other?.path().join("network"));
+        taken.extend(note.ok().and_then(|note| note.parse().ok()).map(Range::of));
     }
     let network = network::choose(instance, &taken)?;
     fs::create_dir_all(instance.directory())?;
