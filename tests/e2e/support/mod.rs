@@ -1,0 +1,14 @@
+//! What stories are told with: a namespace, the objects in it, GitHub, the operator, and an account of what went wrong.
+
+mod account;
+mod github;
+mod objects;
+mod operator;
+mod programs;
+mod story;
+
+pub use github::{Github, Repository};
+pub use objects::{End, condition, end, inline};
+pub use operator::Operator;
+pub use programs::{checkout, helm, kstatus, kubectl};
+pub use story::{Story, alone, story};

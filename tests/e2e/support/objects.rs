@@ -1,0 +1,52 @@
+//! Short forms of what stories write and read most.
+
+use codeworkspace_api::{CodeRun, CodeWorkspace};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::{Value, json};
+
+/// A source that is one file.
+pub fn inline(path: &str, content: &str) -> Value {
+    json!({"inline": {"path": path, "content": content}})
+}
+
+/// How a run ended, in the words of its status.
+#[derive(Debug, PartialEq, Eq)]
+pub struct End {
+    pub outcome: &'static str,
+    pub reason: &'static str,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl End {
+    /// The body exited with 0.
+    pub const SUCCEEDED: Self = Self {
+        outcome: "Succeeded",
+        reason: "Completed",
+        exit_code: Some(0),
+        signal: None,
+    };
+}
+
+/// How a run ended.
+pub fn end(run: &CodeRun) -> End {
+    let status = run.status.clone().unwrap_or_default();
+    End {
+        outcome: status.outcome.map_or("none", codeworkspace_api::Outcome::as_str),
+        reason: status
+            .reason
+            .map_or("none", codeworkspace_api::OutcomeReason::as_str),
+        exit_code: status.exit_code,
+        signal: status.signal,
+    }
+}
+
+/// One condition of a workspace.
+pub fn condition<'a>(workspace: &'a CodeWorkspace, type_: &str) -> Option<&'a Condition> {
+    workspace
+        .status
+        .as_ref()?
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == type_)
+}

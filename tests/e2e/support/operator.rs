@@ -1,0 +1,130 @@
+//! The operator's own Deployment, for stories that take it away or replace it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::wait::await_condition;
+use kube::{Client, ResourceExt as _};
+use serde_json::json;
+
+use super::helm;
+
+/// Namespace of the operator.
+pub const NAMESPACE: &str = "codeworkspace-system";
+/// Its Deployment, and its release.
+const NAME: &str = "codeworkspace";
+/// Selects its pods.
+pub const SELECTOR: &str = "app.kubernetes.io/component=operator";
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The operator as the charts installed it.
+pub struct Operator {
+    deployments: Api<Deployment>,
+    pods: Api<Pod>,
+}
+
+impl Operator {
+    /// The operator of the cluster.
+    pub fn new(client: &Client) -> Self {
+        Self {
+            deployments: Api::namespaced(client.clone(), NAMESPACE),
+            pods: Api::namespaced(client.clone(), NAMESPACE),
+        }
+    }
+
+    /// Deletes its pod and waits for the next one to be ready.
+    pub async fn restart(&self) -> Result<()> {
+        let former = self.pods().await?;
+        for pod in &former {
+            self.pods
+                .delete(&pod.name_any(), &DeleteParams::default())
+                .await?;
+        }
+        self.gone(&former).await?;
+        self.ready(1).await
+    }
+
+    /// Stops it, and waits until nothing of it is left.
+    pub async fn stop(&self) -> Result<()> {
+        let former = self.pods().await?;
+        self.scale(0).await?;
+        self.gone(&former).await
+    }
+
+    /// Starts it again.
+    pub async fn start(&self) -> Result<()> {
+        self.scale(1).await?;
+        self.ready(1).await
+    }
+
+    /// Upgrades its release, as a new version of the chart would: with another pod.
+    pub async fn upgrade(&self, mark: &str) -> Result<()> {
+        let former = self.pods().await?;
+        let setting = format!("podAnnotations.story={mark}");
+        helm(&[
+            "upgrade",
+            NAME,
+            "charts/codeworkspace",
+            "--namespace",
+            NAMESPACE,
+            "--reuse-values",
+            "--set",
+            &setting,
+            "--wait",
+            "--timeout",
+            "2m",
+        ])?
+        .success()?;
+        self.gone(&former).await?;
+        self.ready(1).await
+    }
+
+    async fn pods(&self) -> Result<Vec<Pod>> {
+        let pods = self
+            .pods
+            .list(&ListParams::default().labels(SELECTOR))
+            .await?
+            .items;
+        ensure!(!pods.is_empty(), "the operator has no pod");
+        Ok(pods)
+    }
+
+    async fn scale(&self, replicas: i32) -> Result<()> {
+        let patch = json!({"spec": {"replicas": replicas}});
+        self.deployments
+            .patch_scale(NAME, &PatchParams::default(), &Patch::Merge(patch))
+            .await?;
+        Ok(())
+    }
+
+    async fn gone(&self, pods: &[Pod]) -> Result<()> {
+        for pod in pods {
+            let (name, uid) = (pod.name_any(), pod.uid());
+            let gone = |found: Option<&Pod>| found.is_none_or(|found| found.uid() != uid);
+            tokio::time::timeout(PATIENCE, await_condition(self.pods.clone(), &name, gone))
+                .await
+                .with_context(|| format!("pod {name} does not end"))??;
+        }
+        Ok(())
+    }
+
+    async fn ready(&self, replicas: i32) -> Result<()> {
+        let ready = |deployment: Option<&Deployment>| {
+            deployment.is_some_and(|deployment| {
+                let status = deployment.status.as_ref();
+                status.is_some_and(|status| {
+                    status.observed_generation >= deployment.metadata.generation
+                        && status.replicas == Some(replicas)
+                        && status.available_replicas == Some(replicas)
+                })
+            })
+        };
+        tokio::time::timeout(PATIENCE, await_condition(self.deployments.clone(), NAME, ready))
+            .await
+            .context("the operator does not become ready")??;
+        Ok(())
+    }
+}
