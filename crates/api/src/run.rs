@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
     category = "code",
     namespaced,
     status = "CodeRunStatus",
-    validation = Rule::new("self.spec == oldSelf.spec").message("spec is immutable: make another CodeRun instead"),
+    validation = Rule::new("self.spec == oldSelf.spec")
+        .field_path(".spec")
+        .message("spec is immutable: make another CodeRun instead"),
     printcolumn(name = "Workspace", json_path = ".spec.workspaceRef.name", type_ = "string"),
     printcolumn(name = "Outcome", json_path = ".status.outcome", type_ = "string"),
     printcolumn(name = "Reason", json_path = ".status.reason", type_ = "string"),
