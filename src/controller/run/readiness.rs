@@ -166,3 +166,7 @@ fn waiting<'a>(reason: OutcomeReason, message: String) -> Readiness<'a> {
 fn never<'a>(reason: OutcomeReason, message: String) -> Readiness<'a> {
     Readiness::Never(Box::new(Settled::new(Outcome::StartError, reason, message)))
 }
+
+#[cfg(test)]
+#[path = "readiness_tests.rs"]
+mod tests;

@@ -132,3 +132,7 @@ fn shortcomings(handle: &RunnerHandle, templates: &[RunnerTemplate]) -> String {
         .collect();
     each.join("; ")
 }
+
+#[cfg(test)]
+#[path = "template_tests.rs"]
+mod tests;

@@ -1,0 +1,189 @@
+use codeworkspace_api::{CodeRunSpec, WorkspaceReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use super::*;
+
+const PATIENCE: SignedDuration = SignedDuration::from_secs(300);
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// A run made at second 100; with a key, by the operator.
+fn run(key: Option<&str>, digest: Option<&str>) -> CodeRun {
+    let spec = CodeRunSpec {
+        workspace_ref: WorkspaceReference {
+            name: "tool".to_owned(),
+        },
+        args: Vec::new(),
+        timeout_seconds: None,
+        ttl_seconds_after_finished: None,
+        digest: digest.map(str::to_owned),
+    };
+    let mut run = CodeRun::new("tool-1", spec);
+    run.metadata.creation_timestamp = Some(Time(at(100)));
+    run.metadata.annotations = key.map(|key| [(labels::RUN_KEY.to_owned(), key.to_owned())].into());
+    run
+}
+
+/// A workspace that is ready and whose current key is `1:a`, with `change` merged over its status.
+fn world(change: &serde_json::Value) -> World {
+    let mut status = json!({
+        "observedGeneration": 2,
+        "conditions": [{
+            "type": "Ready", "status": "True", "reason": "Ready", "message": "",
+            "lastTransitionTime": at(0).to_string()
+        }],
+        "bundle": {"digest": "sha256:a", "files": 1, "sizeBytes": 1, "compressedBytes": 1, "delivery": "ConfigMap"},
+        "run": {"form": "file", "argv": ["python", "/workspace/main.py"]},
+        "runner": {
+            "engine": "subprocess", "template": "python",
+            "needs": {"language": "python", "native": [], "npm": [], "pip": []},
+            "limits": {"memory_mb": 256, "timeout_ms": 1000}
+        },
+        "lastRun": {"key": "1:a", "name": "tool-1"}
+    });
+    for (key, value) in change.as_object().into_iter().flatten() {
+        status[key] = value.clone();
+    }
+    let workspace = json!({
+        "metadata": {"name": "tool", "generation": 2},
+        "spec": {"code": {"sources": []}},
+        "status": status
+    });
+    World {
+        pod: None,
+        workspace: Some(serde_json::from_value(workspace).unwrap()),
+        current: None,
+    }
+}
+
+fn decide<'a>(run: &CodeRun, world: &'a World, looked_at: Option<i64>, now: i64) -> Readiness<'a> {
+    readiness(run, world, looked_at.map(at), at(now), PATIENCE)
+}
+
+fn waits(readiness: &Readiness) -> (OutcomeReason, String) {
+    match readiness {
+        Readiness::Waiting(reason, message) => (*reason, message.clone()),
+        other => panic!("does not wait: {other:?}"),
+    }
+}
+
+fn never(readiness: &Readiness) -> (Outcome, OutcomeReason) {
+    match readiness {
+        Readiness::Never(settled) => (settled.outcome, settled.reason),
+        other => panic!("may still start: {other:?}"),
+    }
+}
+
+#[test]
+fn the_run_of_the_current_key_starts_with_what_the_status_says() {
+    let world = world(&json!({}));
+    let start = match decide(&run(Some("1:a"), Some("sha256:a")), &world, None, 101) {
+        Readiness::Ready(start) => start,
+        other => panic!("not ready: {other:?}"),
+    };
+    assert_eq!(
+        (start.bundle.digest.as_str(), start.argv, start.template),
+        (
+            "sha256:a",
+            &["python".to_owned(), "/workspace/main.py".to_owned()][..],
+            "python"
+        )
+    );
+}
+
+#[test]
+fn a_run_waits_for_its_workspace_to_exist_to_be_looked_at_and_to_be_ready() {
+    let run = run(None, None);
+    let missing = World {
+        pod: None,
+        workspace: None,
+        current: None,
+    };
+    assert_eq!(
+        waits(&decide(&run, &missing, None, 101)).0,
+        OutcomeReason::WorkspaceNotFound
+    );
+    let unseen = world(&json!({"observedGeneration": 1}));
+    assert!(
+        waits(&decide(&run, &unseen, Some(101), 101))
+            .1
+            .contains("not been looked at")
+    );
+    let failed = world(&json!({"conditions": [{
+        "type": "Ready", "status": "False", "reason": "SourceResolutionError", "message": "1 of 2 sources failed",
+        "lastTransitionTime": at(0).to_string()
+    }]}));
+    assert_eq!(
+        waits(&decide(&run, &failed, Some(101), 101)),
+        (
+            OutcomeReason::WorkspaceNotReady,
+            "CodeWorkspace tool: SourceResolutionError: 1 of 2 sources failed".to_owned()
+        )
+    );
+}
+
+#[test]
+fn a_run_made_by_hand_waits_until_the_sources_were_looked_at_after_it_was_made() {
+    let (run, world) = (run(None, None), world(&json!({})));
+    for looked_at in [None, Some(99)] {
+        assert!(
+            waits(&decide(&run, &world, looked_at, 101))
+                .1
+                .contains("looked at again")
+        );
+    }
+    assert!(matches!(
+        decide(&run, &world, Some(100), 101),
+        Readiness::Ready(_)
+    ));
+}
+
+#[test]
+fn a_pinned_digest_that_is_not_the_bundle_any_more_never_runs() {
+    let world = world(&json!({}));
+    let end = never(&decide(&run(None, Some("sha256:b")), &world, Some(100), 101));
+    assert_eq!(end, (Outcome::StartError, OutcomeReason::BundleNotAvailable));
+}
+
+#[test]
+fn a_shared_bundle_has_nothing_to_run() {
+    let world = world(&json!({"run": null, "runner": null}));
+    assert_eq!(
+        never(&decide(&run(None, None), &world, Some(100), 101)),
+        (Outcome::StartError, OutcomeReason::NothingToRun)
+    );
+}
+
+#[test]
+fn a_run_whose_key_was_replaced_before_it_started_is_cancelled() {
+    let mut world = world(&json!({"lastRun": {"key": "1:b", "name": "tool-2"}}));
+    let mut later = run(Some("1:b"), None);
+    later.metadata.name = Some("tool-2".to_owned());
+    later.metadata.creation_timestamp = Some(Time(at(150)));
+    world.current = Some(later);
+    assert_eq!(
+        never(&decide(&run(Some("1:a"), None), &world, None, 160)),
+        (Outcome::Cancelled, OutcomeReason::Superseded)
+    );
+}
+
+#[test]
+fn a_run_that_the_status_does_not_name_yet_waits_but_not_for_ever() {
+    let mut world = world(&json!({"lastRun": {"key": "1:z", "name": "tool-0"}}));
+    let mut earlier = run(Some("1:z"), None);
+    earlier.metadata.creation_timestamp = Some(Time(at(50)));
+    world.current = Some(earlier);
+    let fresh = run(Some("1:a"), None);
+    assert!(
+        waits(&decide(&fresh, &world, None, 101))
+            .1
+            .contains("not yet its workspace's current one")
+    );
+    assert_eq!(
+        never(&decide(&fresh, &world, None, 401)),
+        (Outcome::Cancelled, OutcomeReason::Superseded)
+    );
+}
