@@ -83,32 +83,6 @@ async fn a_run_is_what_it_was_made_as() -> Result<()> {
 
 #[tokio::test]
 #[ignore = "needs an API server: cargo xtask test api"]
-async fn what_was_accepted_before_the_policy_can_still_be_labelled() -> Result<()> {
-    let client = server().await?;
-    let namespace = namespace(&client, &[]).await?;
-    let policy = object("codeworkspaces", "example", &json!({"code": "./x"}));
-    let api: Api<DynamicObject> =
-        Api::namespaced_with(client.clone(), &namespace, &resource("codeworkspaces"));
-    api.create(&PostParams::default(), &policy).await?;
-
-    let parameters = PatchParams::default();
-    let bad = json!({"spec": {"unknown": {}}});
-    assert!(
-        api.patch("example", &parameters, &Patch::Merge(&bad))
-            .await
-            .is_err()
-    );
-    let label = json!({"metadata": {"labels": {"team": "a"}}});
-    assert!(
-        api.patch("example", &parameters, &Patch::Merge(&label))
-            .await
-            .is_ok()
-    );
-    Ok(())
-}
-
-#[tokio::test]
-#[ignore = "needs an API server: cargo xtask test api"]
 async fn server_side_apply_follows_a_union_that_changes_its_shape() -> Result<()> {
     let client = server().await?;
     let namespace = namespace(&client, &[]).await?;

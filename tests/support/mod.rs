@@ -116,6 +116,14 @@ pub async fn server() -> Result<Client> {
     Ok(client)
 }
 
+/// The admission policy of the chart, and its binding.
+pub fn policies() -> Result<Vec<Value>> {
+    render(
+        "codeworkspace",
+        &["--show-only", "templates/admission-policies.yaml"],
+    )
+}
+
 async fn install(client: &Client) -> Result<()> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in render("codeworkspace-crds", &[])? {
@@ -125,10 +133,7 @@ async fn install(client: &Client) -> Result<()> {
             .await
             .with_context(|| format!("{name} is not served"))??;
     }
-    for policy in render(
-        "codeworkspace",
-        &["--show-only", "templates/admission-policies.yaml"],
-    )? {
+    for policy in policies()? {
         apply(client, &policy).await?;
     }
     let refused = json!({"code": "./x", "unknown": {}});
