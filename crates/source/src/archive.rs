@@ -21,7 +21,7 @@ use codeworkspace_bundle::code::CommitId;
 
 use crate::configuration::ArchiveLimits;
 use crate::error::{SourceError, SourceErrorReason, quoted};
-use header::{Header, Kind};
+use header::{ContentKind, Header, Kind};
 use inflate::Inflated;
 use pax::Records;
 use tree::TreeBuilder;
@@ -110,14 +110,22 @@ fn read_entries<R: BufRead>(
     for entry in entries {
         let mut entry = entry.map_err(malformed)?;
         let header = Header::parse(entry.header())?;
-        if header.kind == Kind::Extended {
-            if !extended.is_empty() {
+        let kind = match header.kind {
+            Kind::Content(kind) => kind,
+            Kind::Extended if extended.is_empty() => {
+                extended = Records::parse(&read_pax(&mut entry, &header)?)?;
+                extended.allow(&["path", "linkpath", "size"])?;
+                continue;
+            }
+            Kind::Extended => {
                 return Err(ArchiveError::refused("two extended headers follow each other"));
             }
-            extended = Records::parse(&read_pax(&mut entry, &header)?)?;
-            extended.allow(&["path", "linkpath", "size"])?;
-            continue;
-        }
+            Kind::Global => {
+                return Err(ArchiveError::refused(
+                    "a global header stands behind the first entry",
+                ));
+            }
+        };
         let records = std::mem::take(&mut extended);
         let name = records.get("path").unwrap_or(&header.path);
         if records
@@ -126,16 +134,16 @@ fn read_entries<R: BufRead>(
         {
             return Err(ArchiveError::entry(name, "has two sizes that differ"));
         }
-        if header.kind != Kind::File && header.size > 0 {
+        if kind != ContentKind::File && header.size > 0 {
             return Err(ArchiveError::entry(name, "is a link or folder with contents"));
         }
-        match header.kind {
-            Kind::Folder => tree.add_folder(name)?,
-            Kind::Link => {
+        match kind {
+            ContentKind::Folder => tree.add_folder(name)?,
+            ContentKind::Link => {
                 let target = records.get("linkpath").unwrap_or(&header.link);
                 tree.add(name, link(name, target)?)?;
             }
-            Kind::File => {
+            ContentKind::File => {
                 let contents = read_contents(&mut entry, name, header.size, tree.limits())?;
                 tree.add(
                     name,
@@ -144,11 +152,6 @@ fn read_entries<R: BufRead>(
                         executable: header.executable,
                     },
                 )?;
-            }
-            Kind::Global | Kind::Extended => {
-                return Err(ArchiveError::refused(
-                    "a global header stands behind the first entry",
-                ));
             }
         }
     }

@@ -60,7 +60,7 @@ impl Default for GithubConfiguration {
             max_file_bytes: 50 * MIB,
             max_entries: 20_000,
             tree_cache_bytes: 256 * MIB,
-            concurrent_downloads: 4,
+            concurrent_downloads: 2,
         }
     }
 }
@@ -115,9 +115,12 @@ impl Host {
         // The URL parser knows about brackets, international names and odd ways to write numbers.
         let url = Url::parse(&format!("https://{value}")).map_err(|_| refused())?;
         let name = url.host_str().ok_or_else(refused)?.to_owned();
-        let plain = value
-            .strip_prefix(&name)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
+        let is_legal =
+            |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '.' | '-' | '_' | ':' | '[' | ']');
+        let plain = name.chars().all(is_legal)
+            && value
+                .strip_prefix(&name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
         if !plain || url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
             return Err(refused());
         }

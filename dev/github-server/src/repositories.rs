@@ -131,7 +131,8 @@ impl Repositories {
             .join(format!("{}.git", name.name))
     }
 
-    fn existing(&self, name: &FullName) -> Result<PathBuf, ServerError> {
+    /// The directory of a repository that exists.
+    pub(crate) fn existing(&self, name: &FullName) -> Result<PathBuf, ServerError> {
         let path = self.path(name);
         if path.is_dir() {
             Ok(path)

@@ -188,11 +188,13 @@ impl GithubServer {
         })
     }
 
-    /// A repository that exists.
+    /// A repository that exists, or the error that it does not.
     pub fn repository(&self, name: &str) -> Result<Repository<'_>, ServerError> {
+        let name = name.parse()?;
+        self.shared.repositories.existing(&name)?;
         Ok(Repository {
             shared: &self.shared,
-            name: name.parse()?,
+            name,
         })
     }
 

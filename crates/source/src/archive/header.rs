@@ -4,10 +4,16 @@ use super::ArchiveError;
 
 /// What an entry is, of the few things that `git archive` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ContentKind {
     File,
     Link,
     Folder,
+}
+
+/// What a header announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Content(ContentKind),
     /// Records for the next entry.
     Extended,
     /// Records for all entries.
@@ -42,9 +48,9 @@ impl Header {
             [prefix, b"/", name].concat()
         };
         let kind = match fields.typeflag {
-            [b'0'] => Kind::File,
-            [b'2'] => Kind::Link,
-            [b'5'] => Kind::Folder,
+            [b'0'] => Kind::Content(ContentKind::File),
+            [b'2'] => Kind::Content(ContentKind::Link),
+            [b'5'] => Kind::Content(ContentKind::Folder),
             [b'x'] => Kind::Extended,
             [b'g'] => Kind::Global,
             [other] => return Err(ArchiveError::entry(&path, &format!("is {}", describe(other)))),

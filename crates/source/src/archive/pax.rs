@@ -93,7 +93,7 @@ mod tests {
             "9 path=a",
             "9 path=a\n9",
             "8 path=a\n",
-            "10 path=a\n",
+            "11 path=a\n",
             "09 path=a\n",
             "+9 path=a\n",
             "9path=a\n",

@@ -40,6 +40,16 @@ pub(crate) struct Counters {
     pub(crate) rate_limit: Mutex<Option<RateLimit>>,
 }
 
+impl Counters {
+    /// Keeps the lowest count of a window: answers to requests that were made together come in any order.
+    fn note(&self, limit: RateLimit) {
+        let mut known = self.rate_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none_or(|known| known.reset != limit.reset || limit.remaining < known.remaining) {
+            *known = Some(limit);
+        }
+    }
+}
+
 /// Sends requests to the configured hosts.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -62,6 +72,11 @@ impl Client {
             .user_agent(concat!("codeworkspace-operator/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .referer(false)
+            // Limits are about the bytes that travel, so nothing may be decompressed on the way.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
             .connect_timeout(limits.connect)
             .build()
             .map_err(|error| ConfigurationError::Client(error.to_string()))?;
@@ -174,11 +189,7 @@ impl Client {
         let Some(limit) = RateLimit::read(response.headers()) else {
             return;
         };
-        *self
-            .counters
-            .rate_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(limit);
+        self.counters.note(limit);
         let now = self.clock.now();
         if response.status().is_success() || response.status().is_redirection() {
             self.breaker.answered(host);
