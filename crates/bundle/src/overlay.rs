@@ -134,7 +134,7 @@ impl fmt::Display for OverlayError {
 impl std::error::Error for OverlayError {}
 
 /// Warnings about places whose names differ only in case, files as well as folders: on a volume that ignores case they
-/// would be one place. Each warning names both; the first [`MOST_SHOWN`] are spelled out, the rest counted.
+/// would be one place. Each warning names both; the first five are spelled out, the rest counted.
 pub fn twins(tree: &FileTree) -> Vec<String> {
     let mut spellings: BTreeMap<String, &str> = BTreeMap::new();
     let mut pairs: BTreeSet<(&str, &str)> = BTreeSet::new();

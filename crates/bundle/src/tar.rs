@@ -1,12 +1,14 @@
 //! Our own dialect of tar: of all the ways in which POSIX lets one write an archive, exactly one.
 //!
 //! - regular files and symbolic links only, in the byte order of their full paths; folders have no entries;
-//! - mode 0644 or 0755 (links: 0644), user, group and time 0, no names of users or groups;
+//! - mode 0644 or 0755 (links: 0777), user, group and time 0, no names of users or groups;
 //! - `ustar` headers, with a `pax` header before those entries whose path, link target or size do not fit;
 //! - two zero blocks at the end and nothing after them.
 //!
 //! So equal trees give equal bytes, whatever tool, version or machine made them, and a reader can refuse everything that
-//! it would not have written itself.
+//! it would not have written itself. Where no `pax` header is needed, GNU tar writes the same bytes with
+//! `--format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 --blocking-factor=1 --no-recursion` and a sorted list
+//! of files, so that a digest can be checked without any tool of ours.
 
 mod header;
 

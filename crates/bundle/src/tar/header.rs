@@ -26,6 +26,8 @@ const EXTENSION: u8 = b'x';
 
 const PLAIN: u64 = 0o644;
 const EXECUTABLE: u64 = 0o755;
+/// What Linux says of every link. It means nothing, but with it GNU tar can be made to write the same bytes.
+const ANY: u64 = 0o777;
 
 /// The largest size that eleven octal digits hold.
 const LARGEST_OCTAL_SIZE: u64 = 0o777_7777_7777;
@@ -50,7 +52,7 @@ pub(crate) fn encode(path: &str, member: &Member) -> Vec<u8> {
             executable: true,
             bytes,
         } => (FILE, EXECUTABLE, *bytes, ""),
-        Member::Link { target } => (SYMBOLIC_LINK, PLAIN, 0, target.as_str()),
+        Member::Link { target } => (SYMBOLIC_LINK, ANY, 0, target.as_str()),
     };
     let mut extension = Vec::new();
     let link = &target[..target.floor_char_boundary(LINK.len())];

@@ -200,7 +200,7 @@ fn everything_that_a_bundle_never_has_is_refused() {
         (set(&file, SIZE.end - 1, b' '), "a number that ends in a space"),
         (set(&file, MAGIC.start + 5, b' '), "the magic of old GNU tar"),
         (
-            set(&encode("link", &link("x")), MODE.start + 4, b'7'),
+            set(&encode("link", &link("x")), MODE.start + 4, b'6'),
             "a link with another mode",
         ),
         (
