@@ -11,7 +11,7 @@ mod workshop;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use fs_err as fs;
 
 use bases::Bases;
@@ -31,6 +31,7 @@ pub(crate) struct Arguments {
 
 /// How images are built. The default is what the development cluster gets.
 #[derive(clap::Args, Clone, Copy, Default)]
+#[group(id = "image-options")]
 pub(crate) struct Options {
     /// Compile as for a release. Otherwise the images compile faster and run slower.
     #[arg(long)]
@@ -199,14 +200,14 @@ impl Recipe {
             contexts: contexts.collect::<Result<_>>()?,
             arguments,
         })?;
-        // Somebody may be editing: what was built is then of neither the old nor the new files.
-        if self.read(bases, profile)?.1 != hash {
-            bail!(
-                "files of the image `{}` were changed while it was built: run this again",
-                self.name
-            );
+        let image = shelf::put(workshop, self.name, &id)?;
+        if self.read(bases, profile)?.1 == hash {
+            shelf::note(&workshop.store, self.name, &hash, &id)?;
+        } else {
+            // Good enough to go on with, but nobody can tell what is in it.
+            let message = "files were edited during the build, so the next one starts over";
+            workshop.progress.say(&format!("{}: {message}", self.name));
         }
-        let image = shelf::put(workshop, self.name, &hash, &id)?;
         workshop
             .progress
             .say(&format!("{}: built {}", self.name, image.reference));

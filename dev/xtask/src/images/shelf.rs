@@ -15,7 +15,7 @@ const ARCHIVES: usize = 4;
 
 /// The image that these inputs gave before.
 pub(super) fn find(store: &Store, name: &'static str, inputs: &str) -> Result<Option<BuiltImage>> {
-    let Ok(id) = fs::read_to_string(note(store, name, inputs)) else {
+    let Ok(id) = fs::read_to_string(note_path(store, name, inputs)) else {
         return Ok(None);
     };
     let image = image(store, name, &id);
@@ -26,22 +26,26 @@ pub(super) fn find(store: &Store, name: &'static str, inputs: &str) -> Result<Op
     Ok(Some(image))
 }
 
-/// Keeps the image with identifier `id`, which these inputs gave.
-pub(super) fn put(workshop: &Workshop, name: &'static str, inputs: &str, id: &str) -> Result<BuiltImage> {
+/// Keeps the image with identifier `id`.
+pub(super) fn put(workshop: &Workshop, name: &'static str, id: &str) -> Result<BuiltImage> {
     let image = image(&workshop.store, name, id);
     if !image.archive.exists() {
         workshop.save(id, &image.reference, &image.archive)?;
         remove_old_archives(&workshop.store, name)?;
     }
-    fs::write(note(&workshop.store, name, inputs), id)?;
     Ok(image)
+}
+
+/// Notes which image these inputs gave, so that [`find`] finds it.
+pub(super) fn note(store: &Store, name: &str, inputs: &str, id: &str) -> Result<()> {
+    Ok(fs::write(note_path(store, name, inputs), id)?)
 }
 
 fn folder(store: &Store, name: &str) -> PathBuf {
     store.path("images").join(name)
 }
 
-fn note(store: &Store, name: &str, inputs: &str) -> PathBuf {
+fn note_path(store: &Store, name: &str, inputs: &str) -> PathBuf {
     folder(store, name).join(format!("{inputs}.id"))
 }
 
@@ -85,7 +89,7 @@ mod tests {
     fn store_with_an_image(folder: &tempfile::TempDir) -> Store {
         let store = Store::at(folder.path());
         fs::create_dir_all(folder.path().join("images/python")).unwrap();
-        fs::write(folder.path().join("images/python/aaaa.id"), ID).unwrap();
+        note(&store, "python", "aaaa", ID).unwrap();
         fs::write(folder.path().join("images/python/0123456789ab.tar"), "").unwrap();
         store
     }
