@@ -53,3 +53,13 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -34,6 +34,8 @@ const READY_TIMEOUT: &str = "3m";
 
 /// Which cluster to install on, and how its images get there.
 #[derive(clap::Args)]
+// Other options are called so too, and clap tells groups apart by their names.
+#[group(id = "installation")]
 pub(crate) struct Options {
     /// Use this cluster instead of the checkout's own.
     #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
