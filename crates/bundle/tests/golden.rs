@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use codeworkspace_bundle::{Bundle, BundleReader, Caps, Digest, Entry, FileTree};
+use codeworkspace_bundle::{Bundle, BundlePath, BundleReader, Caps, Digest, Entry, FileTree};
 
 const DIGEST: &str = "sha256:8007a690322841e1340d3ad81c455765b0d3e33e36ef292e1dc8d90b8e14578c";
 
@@ -190,9 +190,13 @@ fn gnu_tar_can_be_made_to_write_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     let list = folder.path().join("list");
+    let names: Vec<&str> = files.paths().map(BundlePath::as_str).collect();
     fs::write(
         &list,
-        files.paths().map(|path| format!("{path}\n")).collect::<String>(),
+        names.join(
+            "
+",
+        ),
     )
     .unwrap();
     write(&files, &root);
