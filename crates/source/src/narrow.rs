@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use codeworkspace_bundle::code::GithubSource;
+use codeworkspace_bundle::code::{GithubSource, Target};
 use codeworkspace_bundle::{
     BundlePath, Entry, FileTree, Found, LinkError, LinkRule, PathError, link_destination, nearest_paths,
 };
@@ -85,6 +85,14 @@ fn take_folder(
             "{}, left out since `links` is `Skip`",
             summed_up(&refused)
         ));
+    }
+    // Then a path below the folder already is the place in the bundle, and thousands of entries need not be placed anew.
+    let is_placed = match (&source.target, folder) {
+        (Target::Folder(None), _) | (Target::OwnPath, None) => true,
+        (Target::Folder(Some(_)) | Target::Path(_) | Target::OwnPath, _) => false,
+    };
+    if is_placed {
+        return Ok((kept, warnings));
     }
     let mut files = FileTree::new();
     for (relative, entry) in kept {
