@@ -10,15 +10,19 @@ use fs_err as fs;
 
 use super::store;
 
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+
 /// A file of the system and the Debian package that brings it.
-const REQUIREMENTS: [(&str, &str); 4] = [
+const REQUIREMENTS: [(&str, &str); 5] = [
     ("/usr/bin/buildah", "buildah"),
+    // Newer versions of buildah do not start without it, although builds here use the machine's network.
+    ("/usr/lib/podman/netavark", "netavark"),
     ("/usr/bin/mmdebstrap", "mmdebstrap"),
     (
         "/usr/share/keyrings/debian-archive-keyring.gpg",
         "debian-archive-keyring",
     ),
-    ("/etc/ssl/certs/ca-certificates.crt", "ca-certificates"),
+    (AUTHORITIES, "ca-certificates"),
 ];
 
 /// Refuses machines on which this cannot work, and installs what is missing after saying so.
@@ -63,7 +67,7 @@ fn apt_get(action: &[&str], packages: &[&str]) -> Result<()> {
 
 /// The certificate authorities that this machine trusts.
 pub(super) fn authorities() -> PathBuf {
-    std::env::var_os("SSL_CERT_FILE").map_or_else(|| REQUIREMENTS[3].0.into(), PathBuf::from)
+    std::env::var_os("SSL_CERT_FILE").map_or_else(|| AUTHORITIES.into(), PathBuf::from)
 }
 
 /// Held while images are built. Every program that a build starts gets it as its standard input and so holds it

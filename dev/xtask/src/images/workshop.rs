@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use fs_err as fs;
+use rustix::process::{Resource, Rlimit, getrlimit};
 
 use super::host::Lock;
 use super::progress::Progress;
@@ -58,6 +59,9 @@ impl Workshop {
             .store
             .buildah(&["bud", "--layers", "--pull=never", "--isolation=chroot"]);
         command.args(["--format=docker", "--tag", build.tag]);
+        for (name, resource) in [("nofile", Resource::Nofile), ("nproc", Resource::Nproc)] {
+            command.arg(format!("--ulimit={}", limit(name, &getrlimit(resource))));
+        }
         command
             .arg("--file")
             .arg(build.dockerfile)
@@ -91,5 +95,31 @@ impl Workshop {
         }
         fs::rename(&partial, archive)?;
         Ok(())
+    }
+}
+
+/// This program's own limit for the steps of a build. Newer versions of buildah raise limits otherwise, which root may not do in
+/// every container.
+fn limit(name: &str, limit: &Rlimit) -> String {
+    let number = |limit: Option<u64>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
+    format!("{name}={}:{}", number(limit.current), number(limit.maximum))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_the_limits_of_who_builds() {
+        let limited = Rlimit {
+            current: Some(1024),
+            maximum: Some(20_000),
+        };
+        assert_eq!(limit("nofile", &limited), "nofile=1024:20000");
+        let unlimited = Rlimit {
+            current: None,
+            maximum: None,
+        };
+        assert_eq!(limit("nproc", &unlimited), "nproc=-1:-1");
     }
 }
