@@ -220,6 +220,9 @@ pub struct BundleStatus {
     pub compressed_bytes: i64,
     /// How the bundle reaches the pod: `ConfigMap`.
     pub delivery: String,
+    /// What could surprise somebody, such as names that differ only in case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What became of one source.

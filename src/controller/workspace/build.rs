@@ -8,13 +8,13 @@ use codeworkspace_api::{
     SourceStatus, Volume, condition, reason,
 };
 use codeworkspace_bundle::runner::{Engine, RunnerHandle};
-use codeworkspace_bundle::{Bundle, Caps, FileTree, Layer, Run, overlay};
+use codeworkspace_bundle::{Bundle, Caps, FileTree, Layer, Run, overlay, twins};
 use codeworkspace_protocol::layout;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
-use super::dereference::{Files, Looked};
+use super::dereference::{Files, Looked, Target};
 use super::fault::{Fault, join};
 use super::manifest::Manifest;
 use super::template::{self, Picked};
@@ -142,6 +142,8 @@ pub struct Built {
     pub sources: Vec<SourceStatus>,
     /// The bundle, when every source has files that fit together.
     pub bundle: Option<Bundle>,
+    /// What could surprise somebody about the bundle.
+    pub warnings: Vec<String>,
     /// The command, when it fits the bundle.
     pub run: Option<RunStatus>,
     /// Everything that stands in the way.
@@ -207,6 +209,7 @@ pub fn build(looked: &[Looked], files: Vec<Result<Files, Fault>>, plan: &Plan) -
             return built;
         }
     };
+    built.warnings = twins(&tree);
     match Bundle::build(&tree, &plan.caps) {
         Ok(bundle) => {
             built.problems.extend(undeliverable(&bundle, plan));
@@ -295,6 +298,8 @@ fn source_status(looked: &Looked, files: &Result<Files, Fault>, plan: &Plan) -> 
         Err(fault) => (SourceState::Failed, Some(fault)),
     };
     let files = files.as_ref().ok();
+    // A commit may be known although its files are not: the path in it is missing, or its archive was refused.
+    let looked_up = looked.target.as_ref().ok().and_then(Target::commit);
     SourceStatus {
         path: looked.field.clone(),
         kind: looked.kind.clone(),
@@ -333,12 +338,13 @@ pub fn source_failure(fault: &Fault, former: Option<&SourceStatus>, now: Timesta
 }
 
 /// The bundle as status shows it.
-pub fn bundle_status(bundle: &Bundle) -> BundleStatus {
+pub fn bundle_status(bundle: &Bundle, warnings: Vec<String>) -> BundleStatus {
     BundleStatus {
         digest: bundle.digest.to_string(),
         files: signed(bundle.files),
         size_bytes: signed(bundle.size_bytes),
         compressed_bytes: signed(bundle.compressed.len() as u64),
         delivery: delivery::CONFIG_MAP.to_owned(),
+        warnings,
     }
 }

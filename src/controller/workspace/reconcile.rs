@@ -85,8 +85,8 @@ struct Made {
 }
 
 enum MadeBundle {
-    /// Built in this reconcile.
-    New(Box<Bundle>),
+    /// Built in this reconcile, with what could surprise somebody about it.
+    New(Box<Bundle>, Vec<String>),
     /// The one of the former status, if there was one.
     Former(Option<BundleStatus>),
 }
@@ -137,6 +137,7 @@ async fn make(
     let Built {
         sources,
         bundle,
+        warnings,
         run,
         problems: of_bundle,
     } = context.build(move || build::build(&looked, files, &plan)).await;
@@ -153,7 +154,7 @@ async fn make(
         inputs: inputs.filter(|_| ready),
         sources,
         bundle: match bundle {
-            Some(bundle) if ready => MadeBundle::New(Box::new(bundle)),
+            Some(bundle) if ready => MadeBundle::New(Box::new(bundle), warnings),
             _ => MadeBundle::Former(former.bundle),
         },
         run,
@@ -217,11 +218,15 @@ fn is_what_was_looked_up((looked, files): (&Looked, &Result<Files, Fault>)) -> b
 /// What is wrong with the manifest besides its sources, its command and its runner.
 fn problems_of_manifest(manifest: &Manifest) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if let Err(wrong) = &manifest.code {
+    let of_code = match &manifest.code {
+        Ok(code) => &code.errors,
+        Err(wrong) => wrong,
+    };
+    if !of_code.is_empty() {
         problems.push(Problem::permanent(
             Some(condition::SOURCES_RESOLVED),
             reason::MANIFEST_VALIDATION_ERROR,
-            join(wrong),
+            join(of_code),
         ));
     }
     if !manifest.errors.is_empty() {
@@ -319,14 +324,14 @@ async fn deliver(
     let former = workspace.status.as_ref();
     let bundle = match bundle {
         MadeBundle::Former(bundle) => bundle,
-        MadeBundle::New(bundle) => {
+        MadeBundle::New(bundle, warnings) => {
             let problem = match run {
                 Some(_) => apply::store(context, workspace, &bundle).await?,
                 None => None,
             };
             stored = problem.is_none();
             problems.extend(problem);
-            let made = build::bundle_status(&bundle);
+            let made = build::bundle_status(&bundle, warnings);
             if stored {
                 Some(made)
             } else {

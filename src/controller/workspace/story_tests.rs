@@ -7,6 +7,7 @@ use codeworkspace_api::{CodeWorkspace, RunnerTemplate};
 use codeworkspace_source::{Clock, Github, GithubConfiguration, ManualClock};
 use github_server::{Answer, Commit, GithubServer, Switches};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::reflector;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
@@ -74,6 +75,14 @@ impl Story {
             .unwrap();
         // `Action` keeps its delay to itself; its debug form is the only way to read it.
         delay(&format!("{action:?}"))
+    }
+
+    fn ready(&self) -> Condition {
+        let conditions = self.workspace().status.unwrap().conditions;
+        conditions
+            .into_iter()
+            .find(|condition| condition.type_ == "Ready")
+            .unwrap()
     }
 
     fn condition(&self, type_: &str) -> (String, String) {
@@ -395,4 +404,64 @@ async fn fields_of_later_versions_are_named_and_nothing_runs() {
     );
     assert_eq!(status.effective.unwrap().egress, ["example.com"]);
     assert_eq!(story.api.paths(RUNS), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn faults_of_the_blocks_themselves_are_told_too_and_nothing_runs() {
+    let story = Story::new().await;
+    let source = json!({"inline": {"path": "main.py", "content": "1"}});
+    for (spec, told) in [
+        (
+            json!({"code": {"sources": [source], "source": []}, "run": "main.py"}),
+            "code.source",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": "main.py", "kind": "tool"}),
+            "kind: only the AIP blocks",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": "main.py", "volume": {"mount": "/x"}}),
+            "volume.mount",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": "main.py", "scanInterval": "soon"}),
+            "scanInterval",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": {"fil": "main.py"}}),
+            "run.fil",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": "mian.py"}),
+            "did you mean `main.py`?",
+        ),
+        (
+            json!({"code": {"sources": [source]}, "run": "main.py", "network": {"egres": []}}),
+            "network.egres",
+        ),
+    ] {
+        story.apply(1, &spec);
+        story.reconcile().await;
+        let ready = story.ready();
+        assert_eq!(ready.status, "False", "{spec}");
+        assert!(ready.message.contains(told), "{told} is not in {}", ready.message);
+        assert_eq!(story.api.paths(RUNS), Vec::<String>::new(), "{spec}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_differ_only_in_case_are_warned_of() {
+    let story = Story::new().await;
+    let inline = |path: &str| json!({"inline": {"path": path, "content": "x"}});
+    story.apply(
+        1,
+        &json!({"code": {"sources": [inline("Readme.md"), inline("README.md")]}}),
+    );
+    story.reconcile().await;
+    let warnings = story.workspace().status.unwrap().bundle.unwrap().warnings;
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].contains("README.md") && warnings[0].contains("Readme.md"),
+        "{warnings:?}"
+    );
 }
