@@ -1,8 +1,10 @@
 //! Metrics in the OpenMetrics text format. Labels come from closed sets, so that no object's name can flood a scrape.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use codeworkspace_source::Github;
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -33,7 +35,12 @@ pub struct Metrics {
     reconciles: Family<Reconcile, Counter>,
     durations: Family<Kind, Histogram>,
     runs: Family<Ended, Counter>,
-    leader: Gauge<i64, std::sync::atomic::AtomicI64>,
+    leader: Gauge,
+    github: OnceLock<Github>,
+    github_api_requests: Gauge,
+    github_download_requests: Gauge,
+    github_tree_cache_bytes: Gauge,
+    github_rate_limit_remaining: Gauge,
 }
 
 impl Default for Metrics {
@@ -58,7 +65,33 @@ impl Default for Metrics {
         );
         registry.register("runs_finished", "Finished CodeRuns by outcome", runs.clone());
         registry.register("leader", "1 while this replica leads", leader.clone());
+        let gauge = |registry: &mut Registry, name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
         Self {
+            github_api_requests: gauge(
+                &mut registry,
+                "github_api_requests",
+                "Requests to GitHub's API since the start",
+            ),
+            github_download_requests: gauge(
+                &mut registry,
+                "github_download_requests",
+                "Archive requests since the start",
+            ),
+            github_tree_cache_bytes: gauge(
+                &mut registry,
+                "github_tree_cache_bytes",
+                "Memory of cached trees",
+            ),
+            github_rate_limit_remaining: gauge(
+                &mut registry,
+                "github_rate_limit_remaining",
+                "Requests that GitHub's API still allows, as it last said; -1 before it said so",
+            ),
+            github: OnceLock::new(),
             registry,
             reconciles,
             durations,
@@ -87,12 +120,32 @@ impl Metrics {
         self.leader.set(i64::from(leads));
     }
 
+    /// Lets scrapes show what this resolver counts.
+    pub fn observe(&self, github: Github) {
+        // A second resolver in one process would be a mistake of the programmer; the first one stays.
+        let _ = self.github.set(github);
+    }
+
     /// The text for a scrape.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
+        if let Some(github) = self.github.get() {
+            let statistics = github.statistics();
+            self.github_api_requests.set(signed(statistics.api_requests));
+            self.github_download_requests
+                .set(signed(statistics.download_requests));
+            self.github_tree_cache_bytes
+                .set(signed(statistics.tree_cache_bytes));
+            self.github_rate_limit_remaining
+                .set(statistics.rate_limit.map_or(-1, |limit| signed(limit.remaining)));
+        }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
     }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The walls between crates: what a crate must never depend on, not even through others. They keep the pure middle pure and the
 //! in-pod runner small, and a manifest that breaks one fails here instead of in a review.
 
+#![expect(clippy::unwrap_used, reason = "a helper of tests may fail the test")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
@@ -9,11 +11,23 @@ use serde_json::Value;
 /// The normal dependencies of every package, by name.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked", "--offline", "--filter-platform", "x86_64-unknown-linux-gnu"])
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            "x86_64-unknown-linux-gnu",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names: BTreeMap<&str, &str> = list(&metadata["packages"])
         .map(|package| (package["id"].as_str().unwrap(), package["name"].as_str().unwrap()))
@@ -50,15 +64,46 @@ fn reachable(package: &str, dependencies: &BTreeMap<String, BTreeSet<String>>) -
 fn no_crate_reaches_over_its_wall() {
     let dependencies = dependencies();
     let walls: [(&str, &[&str]); 5] = [
-        ("codeworkspace-api", &["kube-client", "kube-runtime", "tokio", "reqwest", "hyper"]),
-        ("codeworkspace-bundle", &["kube", "kube-core", "k8s-openapi", "tokio", "reqwest", "hyper", "rustix"]),
-        ("codeworkspace-protocol", &["kube", "kube-core", "k8s-openapi", "tokio", "reqwest", "hyper", "rustix"]),
+        (
+            "codeworkspace-api",
+            &["kube-client", "kube-runtime", "tokio", "reqwest", "hyper"],
+        ),
+        (
+            "codeworkspace-bundle",
+            &[
+                "kube",
+                "kube-core",
+                "k8s-openapi",
+                "tokio",
+                "reqwest",
+                "hyper",
+                "rustix",
+            ],
+        ),
+        (
+            "codeworkspace-protocol",
+            &[
+                "kube",
+                "kube-core",
+                "k8s-openapi",
+                "tokio",
+                "reqwest",
+                "hyper",
+                "rustix",
+            ],
+        ),
         ("codeworkspace-source", &["kube", "kube-core", "k8s-openapi"]),
-        ("codeworkspace-runner", &["kube", "kube-core", "k8s-openapi", "reqwest", "hyper", "rustls"]),
+        (
+            "codeworkspace-runner",
+            &["kube", "kube-core", "k8s-openapi", "reqwest", "hyper", "rustls"],
+        ),
     ];
     for (package, forbidden) in walls {
         let reachable = reachable(package, &dependencies);
-        let over: Vec<_> = forbidden.iter().filter(|name| reachable.contains(**name)).collect();
+        let over: Vec<_> = forbidden
+            .iter()
+            .filter(|name| reachable.contains(**name))
+            .collect();
         assert!(over.is_empty(), "{package} depends on {over:?}");
     }
 }

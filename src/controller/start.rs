@@ -55,6 +55,7 @@ pub async fn start(
         .context("cannot find the API server")?;
     let github = Github::new(configuration.github.clone(), Arc::new(SystemClock))
         .context("the configuration's github part is wrong")?;
+    metrics.observe(github.clone());
     let version = client
         .apiserver_version()
         .await

@@ -307,6 +307,7 @@ fn source_status(looked: &Looked, files: &Result<Files, Fault>, plan: &Plan) -> 
         state,
         revision: files
             .and_then(|files| files.revision.as_ref())
+            .or(looked_up)
             .map(ToString::to_string),
         files: files.map(|files| signed(files.tree.len() as u64)),
         size_bytes: files.map(|files| signed(files.tree.content_bytes())),

@@ -191,7 +191,7 @@ async fn of_four_sources_two_fail_each_by_itself_and_nothing_runs_until_both_are
     story.apply(1, &spec(json!([good, missing, inline, outside])));
     story.reconcile().await;
     let status = story.workspace().status.unwrap();
-    let states: Vec<_> = status
+    let seen: Vec<_> = status
         .sources
         .iter()
         .map(|source| {
@@ -209,7 +209,7 @@ async fn of_four_sources_two_fail_each_by_itself_and_nothing_runs_until_both_are
         })
         .collect();
     assert_eq!(
-        states,
+        seen,
         [
             ("code.sources[0]", Some(1), Some(11), true, None),
             (
