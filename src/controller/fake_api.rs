@@ -103,9 +103,7 @@ impl FakeApi {
         match *method {
             Method::GET => match state.objects.get(path) {
                 Some(object) => (StatusCode::OK, object.clone()),
-                None if path.ends_with("s") && !path.contains("/configmaps/") => {
-                    (StatusCode::OK, state.list(path))
-                }
+                None if path.ends_with("/coderuns") => (StatusCode::OK, state.list(path)),
                 None => failure(StatusCode::NOT_FOUND, "NotFound", path),
             },
             Method::POST => state.create(path, body),

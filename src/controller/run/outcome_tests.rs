@@ -11,7 +11,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn pod(status: serde_json::Value) -> Pod {
+fn pod(status: &serde_json::Value) -> Pod {
     serde_json::from_value(
         json!({"metadata": {"name": "run", "creationTimestamp": at(0).to_string()}, "status": status}),
     )
@@ -20,7 +20,7 @@ fn pod(status: serde_json::Value) -> Pod {
 
 fn ended(exit_code: i32, reason: &str, message: &str) -> Pod {
     let phase = if exit_code == 0 { "Succeeded" } else { "Failed" };
-    pod(json!({
+    pod(&json!({
         "phase": phase,
         "containerStatuses": [{
             "name": BODY, "image": "example", "imageID": "", "ready": false, "restartCount": 0,
@@ -193,7 +193,7 @@ fn a_command_that_the_image_lacks_is_a_start_error_with_the_runners_words() {
 fn a_bundle_that_is_not_the_one_of_the_digest_never_runs() {
     let mut record = RunRecord::running(at(1)).finished(at(2), Cause::DigestMismatch);
     record.message = Some("the bundle is sha256:bbbb".to_owned());
-    let pod = pod(json!({
+    let pod = pod(&json!({
         "phase": "Failed",
         "initContainerStatuses": [{
             "name": PREPARE, "image": "example", "imageID": "", "ready": false, "restartCount": 0,
@@ -213,7 +213,7 @@ fn a_bundle_that_is_not_the_one_of_the_digest_never_runs() {
 }
 
 fn pulling(reason: &str) -> Pod {
-    pod(json!({
+    pod(&json!({
         "phase": "Pending",
         "initContainerStatuses": [{
             "name": PREPARE, "image": "example/operator", "imageID": "", "ready": true, "restartCount": 0,
@@ -252,7 +252,7 @@ fn a_failing_image_pull_is_final_only_after_the_start_budget() {
 
 #[test]
 fn a_pod_without_a_node_says_what_the_scheduler_said() {
-    let pod = pod(json!({
+    let pod = pod(&json!({
         "phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient memory."}]
     }));
@@ -270,7 +270,7 @@ fn a_pod_without_a_node_says_what_the_scheduler_said() {
 
 #[test]
 fn a_running_body_is_running_however_long() {
-    let pod = pod(json!({
+    let pod = pod(&json!({
         "phase": "Running",
         "containerStatuses": [{
             "name": BODY, "image": "example", "imageID": "", "ready": true, "restartCount": 0,
