@@ -7,7 +7,7 @@ mod fake_api;
 mod run;
 mod scans;
 mod start;
-mod workspace;
+pub mod workspace;
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::hash::Hash;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate, labels};
@@ -13,7 +13,7 @@ use codeworkspace_source::{Github, SystemClock};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use kube::core::DeserializeGuard;
-use kube::runtime::controller::{Action, Config};
+use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::{Controller, WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
@@ -30,6 +30,8 @@ const LEASE: &str = "codeworkspace-operator";
 /// Seconds after which another replica may take over from a silent leader, and how long before that it renews.
 const LEASE_SECONDS: u64 = 15;
 const LEASE_GRACE_SECONDS: u64 = 5;
+/// Time to finish what is under way at the end: a download may take longer, and the lease must be released before the pod is killed.
+const SHUTDOWN: Duration = Duration::from_secs(20);
 /// Objects of one kind that are reconciled at once.
 const CONCURRENCY: u16 = 16;
 
@@ -74,10 +76,7 @@ pub async fn start(
         .await
         .context("cannot set up the lease")?;
     let (mut leads, lease) = manager.watch().await;
-    let outcome = tokio::select! {
-        () = stop.cancelled() => Ok(()),
-        led = lead(&mut leads, client, configuration, github, metrics, stop.clone()) => led,
-    };
+    let outcome = lead(&mut leads, client, configuration, github, metrics, stop.clone()).await;
     stop.cancel();
     // Closing the channel releases the lease, so that the next replica need not wait until it expires.
     drop(leads);
@@ -97,21 +96,29 @@ async fn lead(
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    leads
-        .wait_for(|leads| *leads)
-        .await
-        .context("the lease task ended")?;
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        leads = leads.wait_for(|leads| *leads) => {
+            leads.context("the lease task ended")?;
+        }
+    }
     metrics.leads(true);
     tracing::info!("leading");
-    let controllers = controllers(client, configuration, github, metrics, stop.clone());
+    let too_late = async {
+        stop.cancelled().await;
+        tokio::time::sleep(SHUTDOWN).await;
+    };
     tokio::select! {
-        () = controllers => Ok(()),
+        // They end by themselves after `stop`, with what was under way finished.
+        () = controllers(client, configuration, github, metrics, stop.clone()) => {}
+        () = too_late => tracing::warn!("giving up what is still under way; it is done again by the next leader"),
         lost = leads.wait_for(|leads| !*leads) => {
             drop(lost);
             // Another replica may be at work already: ending the process is the only way to be sure that nothing here is.
-            if stop.is_cancelled() { Ok(()) } else { bail!("the lease is lost") }
+            bail!("the lease is lost");
         }
     }
+    Ok(())
 }
 
 /// Runs all controllers until `stop`; reconciles that are under way are finished.
@@ -275,7 +282,12 @@ async fn drive<K, Reconcile, Reconciled>(
             },
             context,
         )
-        .for_each(|_| async {})
+        .for_each(|done| async move {
+            // Failed reconciles were told above. What a controller cannot watch it never reconciles, so that must not pass in silence.
+            if let Err(controller::Error::QueueError(error)) = done {
+                tracing::warn!(kind, %error, "objects cannot be watched");
+            }
+        })
         .await;
 }
 

@@ -45,10 +45,16 @@ pub async fn hold_bundle(context: &Context, run: &CodeRun, name: &str, uid: &str
         "kind": "ConfigMap",
         "metadata": {"name": name, "uid": uid, "ownerReferences": [owner]},
     });
-    let parameters = PatchParams::apply(&format!("{}/run-{}", labels::MANAGER, run.name_any())).force();
+    let parameters = PatchParams::apply(&holder(&owner.uid)).force();
     api.patch_metadata(name, &parameters, &Patch::Apply(patch))
         .await?;
     Ok(())
+}
+
+/// The field manager of one run's hold, so that runs do not take each other's away. By uid: a run's name may be longer than the
+/// 128 bytes of a field manager.
+fn holder(run_uid: &str) -> String {
+    format!("{}/run-{run_uid}", labels::MANAGER)
 }
 
 /// Creates the pod. A pod that is there already is verified by its owner, never adopted.
@@ -79,34 +85,52 @@ pub fn owns(run: &CodeRun, pod: &Pod) -> bool {
         .any(|owner| Some(&owner.uid) == run.meta().uid.as_ref())
 }
 
-/// Deletes a pod that did not start.
-pub async fn delete_pod(context: &Context, pod: &Pod) -> Result<(), Error> {
+/// Deletes a pod that did not start, unless it is no longer as it was read. Says whether it is gone or going.
+pub async fn delete_pod(context: &Context, pod: &Pod) -> Result<bool, Error> {
     let api: Api<Pod> = Api::namespaced(context.client.clone(), &pod.namespace().unwrap_or_default());
-    delete(api, &pod.name_any(), pod.uid()).await
+    let as_it_was = Preconditions {
+        uid: pod.uid(),
+        resource_version: pod.resource_version(),
+    };
+    delete(api, &pod.name_any(), as_it_was).await
 }
 
 /// Deletes a run whose time is over; its pod goes with it.
 pub async fn delete_run(context: &Context, run: &CodeRun) -> Result<(), Error> {
     let api: Api<CodeRun> = Api::namespaced(context.client.clone(), &run.namespace().unwrap_or_default());
-    delete(api, &run.name_any(), run.uid()).await
+    let this_very_run = Preconditions {
+        uid: run.uid(),
+        resource_version: None,
+    };
+    delete(api, &run.name_any(), this_very_run).await?;
+    Ok(())
 }
 
-async fn delete<K>(api: Api<K>, name: &str, uid: Option<String>) -> Result<(), Error>
+/// Whether the object is gone; it stays when it does not meet the preconditions.
+async fn delete<K>(api: Api<K>, name: &str, preconditions: Preconditions) -> Result<bool, Error>
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
     let parameters = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid,
-            resource_version: None,
-        }),
+        preconditions: Some(preconditions),
         ..DeleteParams::background()
     };
     match api.delete(name, &parameters).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_conflict() => Ok(false),
         deleted => {
             deleted?;
-            Ok(())
+            Ok(true)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holder;
+
+    #[test]
+    fn the_field_manager_of_a_hold_fits_the_api_servers_limit() {
+        assert!(holder("0a1b2c3d-0000-4000-8000-0a1b2c3d4e5f").len() <= 128);
     }
 }

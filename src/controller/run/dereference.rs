@@ -17,6 +17,14 @@ pub struct World {
     pub current: Option<CodeRun>,
 }
 
+/// The run as the API server has it now. The watch lags behind this operator's own writes: a run that seems to have no pod, or no
+/// outcome yet, may have been given one a moment ago.
+pub async fn current(context: &Context, run: &CodeRun) -> Result<Option<CodeRun>, Error> {
+    let api: Api<CodeRun> = Api::namespaced(context.client.clone(), &run.namespace().unwrap_or_default());
+    let found = api.get_opt(&run.name_any()).await?;
+    Ok(found.filter(|found| found.uid() == run.uid()))
+}
+
 /// Asks the API server itself, not a cache: whether a pod is there decides whether one is made.
 pub async fn dereference(context: &Context, run: &CodeRun) -> Result<World, Error> {
     let namespace = run.namespace().unwrap_or_default();

@@ -13,6 +13,8 @@ use crate::pod::{BODY, PREPARE};
 
 /// Longest message in a CodeRun's status.
 const MESSAGE_MAX: usize = 1024;
+/// By how much a record's times may lie outside of the container's own, which are told in whole seconds.
+const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// What a pod tells about its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,13 +84,17 @@ impl Settled {
         self
     }
 
+    /// Adds the container's own times. The record's are finer and stay as long as they lie within them: a body that makes up a
+    /// record must not decide how long its run is kept.
     fn at(mut self, terminated: &ContainerStateTerminated) -> Self {
-        self.started_at = self
-            .started_at
-            .or(terminated.started_at.as_ref().map(|time| time.0));
-        self.finished_at = self
-            .finished_at
-            .or(terminated.finished_at.as_ref().map(|time| time.0));
+        let started = terminated.started_at.as_ref().map(|time| time.0);
+        let finished = terminated.finished_at.as_ref().map(|time| time.0);
+        let within = |time: &Timestamp| {
+            started.is_none_or(|started| started.duration_since(*time) <= SLACK)
+                && finished.is_none_or(|finished| time.duration_since(finished) <= SLACK)
+        };
+        self.started_at = self.started_at.filter(within).or(started);
+        self.finished_at = self.finished_at.filter(within).or(finished);
         self
     }
 }
@@ -103,7 +109,7 @@ pub fn observe(pod: &Pod, now: Timestamp, start_budget: SignedDuration) -> Obser
         return Observation::Settled(Box::new(settled_by_body(
             terminated,
             body.record.as_ref(),
-            pod.metadata.deletion_timestamp.is_some(),
+            told_to_stop(pod),
         )));
     }
     if let Some(terminated) = failed_prepare(pod) {
@@ -165,10 +171,10 @@ impl<'a> Body<'a> {
 fn believed(terminated: &ContainerStateTerminated) -> Option<RunRecord> {
     let record = RunRecord::parse(terminated.message.as_deref()?).ok()?;
     let fits = match record.cause? {
-        Cause::Exited => Some(terminated.exit_code) == record.exit_code,
-        Cause::Signalled => Some(terminated.exit_code) == record.signal.map(|signal| 128 + signal),
+        Cause::Exited | Cause::Signalled | Cause::TimedOut | Cause::Terminated => {
+            Some(terminated.exit_code) == record.container_exit_code().map(i32::from)
+        }
         Cause::SpawnFailed | Cause::RunnerFailed => terminated.exit_code != 0,
-        Cause::TimedOut | Cause::Terminated => true,
         // Only `prepare` writes these.
         Cause::DigestMismatch | Cause::UnpackFailed | Cause::InstallFailed => false,
     };
@@ -199,9 +205,12 @@ fn settled_by_node(pod: &Pod, body: &Body) -> Option<Settled> {
         "Evicted" | "NodeShutdown" | "Terminated" | "Preempting" | "NodeLost" => {
             Settled::new(Outcome::Evicted, OutcomeReason::Evicted, said)
         }
-        "UnexpectedAdmissionError" | "NodeAffinity" | "OutOfcpu" | "OutOfmemory" | "OutOfpods" => {
-            Settled::new(Outcome::StartError, OutcomeReason::NotScheduled, said)
-        }
+        // The kubelet refuses a pod for many reasons (`OutOfmemory`, `NodeAffinity`, …), and then makes no container at all.
+        refused if status.container_statuses.is_none() => Settled::new(
+            Outcome::StartError,
+            OutcomeReason::NotScheduled,
+            format!("the node refused the pod: {refused}: {said}"),
+        ),
         _ => return None,
     };
     let settled = match &body.record {
@@ -232,7 +241,7 @@ fn has_started(status: &ContainerStatus) -> bool {
 fn settled_by_body(
     terminated: &ContainerStateTerminated,
     record: Option<&RunRecord>,
-    pod_deleted: bool,
+    told_to_stop: Option<Settled>,
 ) -> Settled {
     let killed_for_memory = terminated.reason.as_deref() == Some("OOMKilled")
         || record
@@ -245,21 +254,47 @@ fn settled_by_body(
             "the kernel killed a process of the run for memory: raise runner.limits.memory_mb or use less",
         )
     } else if let Some(record) = record {
-        settled_by_record(record, pod_deleted)
+        match told_to_stop {
+            Some(stopped) if record.cause == Some(Cause::Terminated) => stopped,
+            _ => settled_by_record(record),
+        }
     } else {
-        settled_by_exit(terminated)
+        match told_to_stop {
+            Some(stopped) if terminated.exit_code != 0 => stopped,
+            _ => settled_by_exit(terminated),
+        }
     };
     settled.with_record(record).at(terminated)
 }
 
-fn settled_by_record(record: &RunRecord, pod_deleted: bool) -> Settled {
-    let said = record.message.clone().unwrap_or_default();
-    match record.cause {
-        Some(Cause::Terminated) if pod_deleted => Settled::new(
+/// What happened to a pod that somebody else wants gone, if its body ended because of that.
+fn told_to_stop(pod: &Pod) -> Option<Settled> {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let disruption = conditions
+        .into_iter()
+        .flatten()
+        .find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
+    if let Some(disruption) = disruption {
+        let [reason, message] =
+            [&disruption.reason, &disruption.message].map(|text| text.as_deref().unwrap_or_default());
+        return Some(Settled::new(
+            Outcome::Evicted,
+            OutcomeReason::Evicted,
+            format!("{reason}: {message}"),
+        ));
+    }
+    pod.metadata.deletion_timestamp.as_ref().map(|_| {
+        Settled::new(
             Outcome::Lost,
             OutcomeReason::PodDeleted,
-            "the pod was told to stop (deleted, or its node shut down) while the body ran",
-        ),
+            "the pod was deleted while the body ran",
+        )
+    })
+}
+
+fn settled_by_record(record: &RunRecord) -> Settled {
+    let said = record.message.clone().unwrap_or_default();
+    match record.cause {
         // A body can ask its own runner to stop: then it ended as it did.
         Some(Cause::Exited | Cause::Signalled | Cause::Terminated) => match record.exit_code {
             Some(0) => Settled::new(Outcome::Succeeded, OutcomeReason::Completed, said),
@@ -284,9 +319,15 @@ fn settled_by_exit(terminated: &ContainerStateTerminated) -> Settled {
     let reason = terminated.reason.as_deref().unwrap_or_default();
     let said = terminated.message.as_deref().unwrap_or_default();
     match (reason, terminated.exit_code) {
-        ("StartError" | "ContainerCannotRun" | "ContainerStatusUnknown", _) => Settled::new(
+        ("StartError" | "ContainerCannotRun", _) => Settled::new(
             Outcome::StartError,
             OutcomeReason::ContainerNotStarted,
+            format!("{reason}: {said}"),
+        ),
+        // The node lost sight of the container, which may have run.
+        ("ContainerStatusUnknown", _) => Settled::new(
+            Outcome::Lost,
+            OutcomeReason::NoRecord,
             format!("{reason}: {said}"),
         ),
         (_, 0) => Settled {

@@ -302,3 +302,79 @@ fn a_run_whose_pod_is_deleted_is_lost_but_a_body_that_stops_its_own_runner_ended
         (Outcome::Lost, OutcomeReason::PodDeleted, None, Some(15))
     );
 }
+
+#[test]
+fn a_body_that_makes_up_a_record_and_takes_its_runner_along_is_not_believed() {
+    for cause in [Cause::TimedOut, Cause::Terminated] {
+        let made_up = ended(137, "OOMKilled", &finished(cause, Some(0), None).to_message());
+        assert_eq!(
+            end(&settled(&made_up)),
+            (Outcome::OOMKilled, OutcomeReason::MemoryLimit, None, None)
+        );
+    }
+}
+
+#[test]
+fn a_record_cannot_put_its_end_outside_of_the_containers_own_time() {
+    let mut made_up = RunRecord::running(at(-1_000_000)).finished(at(9_000_000), Cause::Exited);
+    made_up.exit_code = Some(137);
+    let settled = settled(&ended(137, "OOMKilled", &made_up.to_message()));
+    assert_eq!(
+        (settled.started_at, settled.finished_at),
+        (Some(at(5)), Some(at(9)))
+    );
+}
+
+#[test]
+fn a_drained_node_is_an_eviction_in_the_words_of_who_drained_it() {
+    let records = [
+        finished(Cause::Terminated, None, Some(15)).to_message(),
+        RunRecord::running(at(6)).to_message(),
+    ];
+    for record in records {
+        let mut pod = ended(143, "Error", &record);
+        pod.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(7)));
+        pod.status.as_mut().unwrap().conditions = Some(
+            serde_json::from_value(json!([{
+                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting"
+            }]))
+            .unwrap(),
+        );
+        let settled = settled(&pod);
+        assert_eq!(
+            (settled.outcome, settled.reason),
+            (Outcome::Evicted, OutcomeReason::Evicted)
+        );
+        assert_eq!(
+            settled.message.as_deref(),
+            Some("EvictionByEvictionAPI: Eviction API: evicting")
+        );
+    }
+}
+
+#[test]
+fn a_container_that_its_node_lost_sight_of_is_lost_and_not_unstarted() {
+    let pod = ended(
+        137,
+        "ContainerStatusUnknown",
+        "The container could not be located when the pod was terminated",
+    );
+    assert_eq!(
+        end(&settled(&pod)),
+        (Outcome::Lost, OutcomeReason::NoRecord, None, None)
+    );
+}
+
+#[test]
+fn a_pod_that_its_node_refuses_is_a_start_error_at_once() {
+    for reason in ["OutOfmemory", "TopologyAffinityError"] {
+        let pod = pod(&json!({"phase": "Failed", "reason": reason, "message": "no room"}));
+        let settled = settled(&pod);
+        assert_eq!(
+            end(&settled),
+            (Outcome::StartError, OutcomeReason::NotScheduled, None, None)
+        );
+        assert!(settled.message.unwrap().ends_with(&format!("{reason}: no room")));
+    }
+}

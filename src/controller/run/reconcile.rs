@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use codeworkspace_api::{CodeRun, CodeRunStatus, Outcome, OutcomeReason};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 
-use super::dereference::{World, dereference};
+use super::dereference::{World, current, dereference};
 use super::lifetime::{Lifetime, lifetime};
 use super::outcome::{Observation, Settled, observe};
 use super::readiness::{Readiness, Start, readiness};
@@ -19,13 +19,18 @@ use crate::controller::workspace::{config_map_name, holds};
 use crate::controller::{Context, Error, FIELD_MANAGER};
 use crate::pod::RunPod;
 
-/// Delay while another object has to move; its watch usually comes first.
+/// Least delay while another object has to move; its watch usually comes first.
 const WAIT: Duration = Duration::from_secs(2);
+/// Longest such delay: a run may wait for days, and must not ask the API server all the time.
+const WAIT_MAX: Duration = Duration::from_mins(1);
 /// Ceiling of every delay.
 const RESYNC: Duration = Duration::from_mins(10);
 
 /// Brings one run a step further, and says when to look again.
 pub async fn reconcile(run: Arc<CodeRun>, context: Arc<Context>) -> Result<Action, Error> {
+    let Some(run) = current(&context, &run).await? else {
+        return Ok(Action::await_change());
+    };
     if run.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
@@ -97,7 +102,10 @@ async fn follow(context: &Context, run: &CodeRun, pod: &Pod) -> Result<Action, E
         }
         Observation::Settled(settled) => finish(context, run, status::finished(known, *settled, now)).await,
         Observation::GaveUp(settled) => {
-            apply::delete_pod(context, pod).await?;
+            if !apply::delete_pod(context, pod).await? {
+                // The pod moved on since it was read: perhaps its body has just started.
+                return Ok(Action::requeue(WAIT));
+            }
             finish(context, run, status::finished(known, *settled, now)).await
         }
     }
@@ -115,7 +123,7 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
         Readiness::Ready(start) => start,
         Readiness::Waiting(reason, message) => {
             write(context, run, status::waiting(run, reason, message)).await?;
-            return Ok(Action::requeue(WAIT));
+            return Ok(wait(run, now));
         }
         Readiness::Never(settled) => return settle(context, run, *settled).await,
     };
@@ -132,7 +140,7 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
             status::waiting(run, OutcomeReason::WorkspaceNotReady, message),
         )
         .await?;
-        return Ok(Action::requeue(WAIT));
+        return Ok(wait(run, now));
     };
     let Some(config_map) = bundle(context, &start, &namespace).await? else {
         let message = format!("the bundle {} is stored again first", start.bundle.digest);
@@ -142,7 +150,7 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
             status::waiting(run, OutcomeReason::WorkspaceNotReady, message),
         )
         .await?;
-        return Ok(Action::requeue(WAIT));
+        return Ok(wait(run, now));
     };
     let volume = start.workspace.spec.volume.clone().unwrap_or_default();
     let pod = RunPod {
@@ -183,7 +191,7 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
                     status::waiting(run, OutcomeReason::PodRejected, message),
                 )
                 .await?;
-                return Ok(Action::requeue(WAIT * 5));
+                return Ok(wait(run, now));
             }
             settle(
                 context,
@@ -202,6 +210,13 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
             .await
         }
     }
+}
+
+/// The longer a run waits already, the less it hurries.
+fn wait(run: &CodeRun, now: Timestamp) -> Action {
+    let created = run.creation_timestamp().map_or(now, |created| created.0);
+    let waited = Duration::try_from(now.duration_since(created)).unwrap_or_default();
+    Action::requeue((waited / 10).clamp(WAIT, WAIT_MAX))
 }
 
 /// The stored bundle.

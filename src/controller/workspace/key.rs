@@ -55,16 +55,12 @@ impl RunKey<'_> {
     }
 }
 
-/// Name of the CodeRun for a key: the workspace's name and the head of the key. At most 63 characters, so that it also is the
-/// name and the host name of its pod.
+/// Name of the CodeRun for a key: the head of the workspace's name, and a digest of the whole name and the key, since two long
+/// names may have one head. At most 63 characters, so that it also is the name and the host name of its pod.
 pub fn run_name(workspace: &str, key: &str) -> String {
-    let digest = key.split_once(':').map_or(key, |(_, digest)| digest);
-    let workspace: String = workspace.chars().take(52).collect();
-    format!(
-        "{}-{}",
-        workspace.trim_end_matches(['.', '-']),
-        &digest[..digest.len().min(10)]
-    )
+    let digest = Digest::of(format!("{workspace} {key}").as_bytes()).hex();
+    let head: String = workspace.chars().take(52).collect();
+    format!("{}-{:.10}", head.trim_end_matches(['.', '-']), digest)
 }
 
 fn hash(value: &impl Serialize) -> String {
@@ -117,11 +113,17 @@ mod tests {
 
     #[test]
     fn the_name_of_a_run_is_a_host_name_even_for_the_longest_workspace() {
-        assert_eq!(run_name("tool", "1:0123456789abcdef"), "tool-0123456789");
+        assert_eq!(run_name("tool", "1:0123456789abcdef"), "tool-96f061e0d2");
         let long = run_name(
             &format!("{}.{}", "a".repeat(51), "b".repeat(200)),
             "1:0123456789abcdef",
         );
-        assert_eq!(long, format!("{}-0123456789", "a".repeat(51)));
+        assert_eq!(long, format!("{}-de884a2e72", "a".repeat(51)));
+    }
+
+    #[test]
+    fn workspaces_whose_long_names_begin_alike_have_runs_of_their_own() {
+        let name = |last| run_name(&format!("{}{last}", "a".repeat(60)), "1:0123456789abcdef");
+        assert_ne!(name("1"), name("2"));
     }
 }
