@@ -18,6 +18,12 @@ const MAX_MESSAGE_JSON_BYTES: usize = 1024;
 
 const VERSION: u64 = 1;
 
+/// Shells' base for bodies that a signal ended.
+const EXIT_SIGNAL_BASE: i32 = 128;
+
+/// `timeout(1)`'s exit code, used when a body that ran too long still calls itself successful.
+const EXIT_TIMED_OUT: u8 = 124;
+
 /// Whether a run was still going on when its record was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunState {
@@ -160,6 +166,18 @@ impl RunRecord {
         record.stdout.restore_tail(&tails[0], stdout_room);
         record.stderr.restore_tail(&tails[1], stderr_room);
         record.to_json()
+    }
+
+    /// The exit code with which the runner ends after a body: the body's own, or 128 and the signal's number as shells do. A record
+    /// in a container that exited otherwise was not written by its runner as the last word. `None` when there was no body.
+    pub fn container_exit_code(&self) -> Option<u8> {
+        let code = self
+            .exit_code
+            .or(self.signal.map(|signal| EXIT_SIGNAL_BASE + signal))?;
+        match u8::try_from(code) {
+            Ok(0) if self.cause == Some(Cause::TimedOut) => Some(EXIT_TIMED_OUT),
+            code => code.ok(),
+        }
     }
 
     /// Reads a termination message.

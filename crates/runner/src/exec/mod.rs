@@ -9,7 +9,7 @@ mod supervisor;
 
 use std::process::ExitCode;
 
-use codeworkspace_protocol::{Cause, ExecArguments, RunRecord};
+use codeworkspace_protocol::{ExecArguments, RunRecord};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::clock::now;
@@ -18,12 +18,6 @@ use supervisor::{Start, Supervisor};
 
 /// `EX_IOERR` of `sysexits.h`: the body was not started because nobody would learn of its outcome.
 const EXIT_NO_RECORD: u8 = 74;
-
-/// `timeout(1)`'s exit code, used when a body that ran too long still calls itself successful.
-const EXIT_TIMED_OUT: u8 = 124;
-
-/// Shells' base for bodies that a signal ended.
-const EXIT_SIGNAL_BASE: i32 = 128;
 
 /// Runs the body to its end and answers with the container's exit code.
 pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
@@ -42,7 +36,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> ExitCode {
             if let Err(error) = record_file.write(ended.record()) {
                 eprintln!("runner: the run's record cannot be written: {error}");
             }
-            let code = exit_code(ended.record());
+            let code = ended.record().container_exit_code().unwrap_or(u8::MAX);
             ended.flush();
             ExitCode::from(code)
         }
@@ -66,16 +60,4 @@ fn protect() -> std::io::Result<()> {
 fn without_record(error: &std::io::Error) -> ExitCode {
     eprintln!("runner: the body is not started, because its outcome could not be recorded: {error}");
     ExitCode::from(EXIT_NO_RECORD)
-}
-
-/// What the container's own exit code says: the body's code, or 128 and the signal's number as shells do.
-fn exit_code(record: &RunRecord) -> u8 {
-    let code = record
-        .exit_code
-        .or(record.signal.map(|signal| EXIT_SIGNAL_BASE + signal));
-    match code.map(u8::try_from) {
-        Some(Ok(0)) if record.cause == Some(Cause::TimedOut) => EXIT_TIMED_OUT,
-        Some(Ok(code)) => code,
-        Some(Err(_)) | None => u8::MAX,
-    }
 }
