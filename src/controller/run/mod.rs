@@ -7,5 +7,7 @@ mod outcome;
 mod readiness;
 mod reconcile;
 mod status;
+#[cfg(test)]
+mod story_tests;
 
 pub use reconcile::reconcile;
