@@ -99,12 +99,6 @@ pub enum Error {
     /// The API server refused or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
-    /// A CodeRun of the name that a run needs belongs to somebody else.
-    #[error("CodeRun {name} exists and was not made for this workspace's current state: delete it")]
-    ForeignRun {
-        /// Its name.
-        name: String,
-    },
 }
 
 impl Error {
@@ -114,7 +108,6 @@ impl Error {
             Self::Api(kube::Error::Api(status)) if status.is_conflict() => "conflict",
             Self::Api(kube::Error::Api(_)) => "api",
             Self::Api(_) => "transport",
-            Self::ForeignRun { .. } => "foreign_run",
         }
     }
 }

@@ -21,6 +21,8 @@ pub const NOT_YET_SUPPORTED: &str = "NotYetSupported";
 pub const DELIVERY_NOT_SUPPORTED: &str = "DeliveryNotSupported";
 /// The API server refused to store the bundle, for example by quota.
 pub const DELIVERY_FAILED: &str = "DeliveryFailed";
+/// The CodeRun of the current key could not be made, for example by quota or because its name is taken.
+pub const RUN_NOT_CREATED: &str = "RunNotCreated";
 /// `run` cannot be resolved against the bundle.
 pub const RUN_INVALID: &str = "RunInvalid";
 /// The runner block is wrong or contradicts itself.

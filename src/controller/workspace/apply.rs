@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use codeworkspace_api::{
-    CodeRun, CodeRunSpec, CodeWorkspace, CodeWorkspaceStatus, WorkspaceReference, labels, reason,
+    CodeRun, CodeRunSpec, CodeRunStatus, CodeWorkspace, CodeWorkspaceStatus, OutcomeReason,
+    WorkspaceReference, labels, reason,
 };
 use codeworkspace_bundle::Bundle;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -52,30 +53,55 @@ pub async fn store(
 }
 
 /// Makes the CodeRun of a key. Its name follows from the key, so that a second try, or a second operator, meets the first
-/// instead of running twice; one that is there already is verified, never adopted blindly.
+/// instead of running twice; one that is there already is verified, never adopted blindly. A refusal of the API server is a problem
+/// of the workspace, in the server's own words.
 pub async fn start_run(
     context: &Context,
     workspace: &CodeWorkspace,
     key: &str,
     digest: &str,
-) -> Result<CodeRun, Error> {
+) -> Result<Result<CodeRun, Problem>, Error> {
     let api: Api<CodeRun> = Api::namespaced(context.client.clone(), &namespace(workspace));
     let run = code_run(workspace, key, digest);
-    match api.create(&PostParams::default(), &run).await {
+    let name = run.name_any();
+    let refused = match api.create(&PostParams::default(), &run).await {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {
-            let there = api.get(&run.name_any()).await?;
+            let there = api.get(&name).await?;
             let same_owner = there
                 .owner_references()
                 .iter()
                 .any(|owner| Some(&owner.uid) == workspace.uid().as_ref());
-            if same_owner && there.annotations().get(labels::RUN_KEY).map(String::as_str) == Some(key) {
-                Ok(there)
+            let same_key = there.annotations().get(labels::RUN_KEY).map(String::as_str) == Some(key);
+            if !same_owner || !same_key {
+                format!(
+                    "CodeRun {name} exists and was not made for this workspace's current state: delete it"
+                )
+            } else if was_replaced(&there) {
+                delete_as_it_is(&api, &name, &there.metadata).await?;
+                return Ok(Ok(api.create(&PostParams::default(), &run).await?));
             } else {
-                Err(Error::ForeignRun { name: run.name_any() })
+                return Ok(Ok(there));
             }
         }
-        created => Ok(created?),
-    }
+        Err(kube::Error::Api(status)) if status.is_forbidden() || status.is_invalid() => {
+            format!("CodeRun {name} could not be made: {}", status.message)
+        }
+        created => return Ok(Ok(created?)),
+    };
+    Ok(Err(Problem {
+        condition: None,
+        reason: reason::RUN_NOT_CREATED,
+        message: refused,
+        transient: true,
+    }))
+}
+
+/// Whether another state of the workspace took a run's place before it had a pod. When the workspace returns to the run's own
+/// state, that has never been run.
+fn was_replaced(run: &CodeRun) -> bool {
+    run.status.as_ref().is_some_and(|status| {
+        status.reason == Some(OutcomeReason::Superseded) && status.is_finished() && status.pod_uid.is_none()
+    })
 }
 
 fn code_run(workspace: &CodeWorkspace, key: &str, digest: &str) -> CodeRun {
@@ -119,49 +145,71 @@ pub async fn remove_old_bundles(
     if old.is_empty() {
         return Ok(());
     }
+    let config_maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), &namespace);
+    let uid = workspace.uid().unwrap_or_default();
+    let mut stored = Vec::new();
+    for digest in old {
+        let name = delivery::config_map_name(&uid, digest);
+        let there = config_maps.get_metadata_opt(&name).await?;
+        stored.extend(
+            there
+                .filter(|there| delivery::holds(&there.metadata, &uid, digest))
+                .map(|there| (digest, there.metadata)),
+        );
+    }
+    if stored.is_empty() {
+        return Ok(());
+    }
+    // After the ConfigMaps: a run that takes hold of one later changes it, and the deletion then fails.
     let runs: Api<CodeRun> = Api::namespaced(context.client.clone(), &namespace);
     let name = workspace.name_any();
-    let unfinished: Vec<String> = runs
+    let unfinished: Vec<CodeRun> = runs
         .list(&ListParams::default())
         .await?
         .into_iter()
         .filter(|run| run.spec.workspace_ref.name == name)
-        .filter(|run| {
-            !run.status
-                .as_ref()
-                .is_some_and(codeworkspace_api::CodeRunStatus::is_finished)
-        })
-        .filter_map(|run| {
-            run.status
-                .and_then(|status| status.bundle_digest)
-                .or(run.spec.digest)
-        })
+        .filter(|run| !run.status.as_ref().is_some_and(CodeRunStatus::is_finished))
         .collect();
-    let config_maps: Api<ConfigMap> = Api::namespaced(context.client.clone(), &namespace);
-    let uid = workspace.uid().unwrap_or_default();
-    for digest in old.into_iter().filter(|digest| !unfinished.contains(digest)) {
-        let name = delivery::config_map_name(&uid, digest);
-        let Some(there) = config_maps.get_metadata_opt(&name).await? else {
-            continue;
-        };
-        if !delivery::holds(&there.metadata, &uid, digest) {
+    for (digest, there) in stored {
+        if unfinished.iter().any(|run| needs(run, digest, &there)) {
             continue;
         }
-        let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: there.metadata.uid,
-                resource_version: None,
-            }),
-            ..DeleteParams::default()
-        };
-        match config_maps.delete(&name, &parameters).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => {}
-            other => {
-                other?;
-            }
-        }
+        let name = there.name.clone().unwrap_or_default();
+        delete_as_it_is(&config_maps, &name, &there).await?;
     }
     Ok(())
+}
+
+/// Whether a run uses the bundle, or took hold of its ConfigMap to do so.
+fn needs(run: &CodeRun, digest: &str, config_map: &ObjectMeta) -> bool {
+    let of_status = run
+        .status
+        .as_ref()
+        .and_then(|status| status.bundle_digest.as_deref());
+    let mut owners = config_map.owner_references.iter().flatten();
+    of_status.or(run.spec.digest.as_deref()) == Some(digest)
+        || owners.any(|owner| Some(&owner.uid) == run.metadata.uid.as_ref())
+}
+
+/// Deletes an object unless it has changed since it was read.
+async fn delete_as_it_is<K>(api: &Api<K>, name: &str, read: &ObjectMeta) -> Result<(), Error>
+where
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let parameters = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: read.uid.clone(),
+            resource_version: read.resource_version.clone(),
+        }),
+        ..DeleteParams::background()
+    };
+    match api.delete(name, &parameters).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        deleted => {
+            deleted?;
+            Ok(())
+        }
+    }
 }
 
 fn namespace(workspace: &CodeWorkspace) -> String {

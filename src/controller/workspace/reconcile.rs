@@ -37,13 +37,15 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
     let world = dereference(&context, &workspace, &manifest).await?;
     let runner = build::runner(&manifest, &world.templates);
     let made = make(&context, &workspace, &manifest, &world, runner).await;
+    let faults = made.faults.clone();
+    let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
     let delay = schedule::next(
         &manifest,
-        &faults(&world.sources),
+        &faults,
+        found.problems.iter().any(|problem| problem.transient),
         &context.configuration.scan,
         spread(&workspace),
     );
-    let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
     let status = status::compute(&workspace, found, now);
     let digest_changed = stored && digest(workspace.status.as_ref()) != digest(Some(&status));
     write(&context, &workspace, &status).await?;
@@ -58,12 +60,13 @@ fn digest(status: Option<&CodeWorkspaceStatus>) -> Option<&str> {
     Some(status?.bundle.as_ref()?.digest.as_str())
 }
 
-fn faults(sources: &[Looked]) -> Vec<&Fault> {
-    sources
+/// Why sources have no files, or not today's.
+fn faults(files: &[Result<Files, Fault>]) -> Vec<Fault> {
+    files
         .iter()
-        .filter_map(|looked| match &looked.target {
-            Ok(target) => target.stale(),
-            Err(fault) => Some(fault),
+        .filter_map(|files| match files {
+            Ok(files) => files.stale.clone(),
+            Err(fault) => Some(fault.clone()),
         })
         .collect()
 }
@@ -82,6 +85,7 @@ struct Made {
     run: Option<codeworkspace_api::RunStatus>,
     runner: Option<codeworkspace_api::RunnerStatus>,
     problems: Vec<Problem>,
+    faults: Vec<Fault>,
 }
 
 enum MadeBundle {
@@ -111,9 +115,11 @@ async fn make(
             run: former.run,
             runner: runner.ok().flatten().map(|runner| runner.status()),
             problems: Vec::new(),
+            faults: Vec::new(),
         };
     }
     let files = fetch_all(&context.github, &world.sources, manifest.links).await;
+    let faults = faults(&files);
     // A branch may move between look-up and download: then these are not the files that the hash stands for.
     let inputs = inputs.filter(|_| world.sources.iter().zip(&files).all(is_what_was_looked_up));
     let plan = plan(
@@ -124,6 +130,7 @@ async fn make(
     );
     let mut problems = problems_of_manifest(manifest);
     if let Some(kept) = kept_as_stale(workspace, &former, &world.sources, &files, &plan) {
+        problems.extend(runner.err());
         return Made {
             inputs: None,
             sources: kept,
@@ -131,6 +138,7 @@ async fn make(
             run: former.run,
             runner: former.runner,
             problems,
+            faults,
         };
     }
     let looked = world.sources.clone();
@@ -160,6 +168,7 @@ async fn make(
         run,
         runner,
         problems,
+        faults,
     }
 }
 
@@ -319,6 +328,7 @@ async fn deliver(
         run,
         runner,
         mut problems,
+        faults: _,
     } = made;
     let mut stored = false;
     let former = workspace.status.as_ref();
@@ -358,12 +368,16 @@ async fn deliver(
         }
         .hash();
         if last_run.as_ref().is_none_or(|last| last.key != key) {
-            let object = apply::start_run(context, workspace, &key, &bundle.digest).await?;
-            last_run = Some(LastRun {
-                key,
-                name: object.name_any(),
-                object: Some(object),
-            });
+            match apply::start_run(context, workspace, &key, &bundle.digest).await? {
+                Ok(object) => {
+                    last_run = Some(LastRun {
+                        key,
+                        name: object.name_any(),
+                        object: Some(object),
+                    });
+                }
+                Err(problem) => problems.push(problem),
+            }
         }
     }
     let effective = EffectiveStatus {

@@ -15,17 +15,18 @@ const JITTER_PERCENT: u64 = 10;
 /// The delay until the next look.
 ///
 /// Pinned workspaces are only checked against the cluster again, floating ones looked up at their interval, and failing ones
-/// tried again at the same interval, or when the other side allows. `spread` (a hash of the object's uid) moves objects apart, always
-/// by the same share for the same object.
-pub fn next(manifest: &Manifest, faults: &[&Fault], scan: &Scan, spread: u64) -> Duration {
+/// tried again at the same interval, sooner if they may heal by themselves, or when the other side allows. `heals` says that
+/// something besides the sources may heal by itself. `spread` (a hash of the object's uid) moves objects apart, always by the same
+/// share for the same object.
+pub fn next(manifest: &Manifest, faults: &[Fault], heals: bool, scan: &Scan, spread: u64) -> Duration {
     let interval = scan.interval(manifest.scan_interval);
     let resync = SignedDuration::from_secs(scan.resync_seconds);
-    let wanted = if !faults.is_empty() {
+    let wanted = if heals || !faults.is_empty() {
         let retry_after = faults.iter().filter_map(|fault| fault.retry_after).max();
         let floor = SignedDuration::from_secs(scan.minimum_interval_seconds);
         match retry_after.and_then(|delay| SignedDuration::try_from(delay).ok()) {
             Some(delay) => delay.clamp(floor, resync.max(floor)),
-            None if faults.iter().any(|fault| fault.transient) => floor,
+            None if heals || faults.iter().any(|fault| fault.transient) => floor,
             None => interval,
         }
     } else if is_floating(manifest) {

@@ -17,6 +17,9 @@ use crate::controller::fake_api::FakeApi;
 use crate::controller::{Context, workspace::reconcile};
 use crate::metrics::Metrics;
 
+#[path = "healing_tests.rs"]
+mod healing;
+
 const WORKSPACE: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/codeworkspaces/tool";
 const RUNS: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/coderuns/";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps/";
@@ -35,7 +38,7 @@ impl Story {
         github.create("octo/tool").unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_767_225_600).unwrap()));
         let api = FakeApi::default();
-        let context = context(&api, &github, &clock);
+        let context = context(&api, &github, &clock, templates());
         Self {
             api,
             clock,
@@ -46,7 +49,7 @@ impl Story {
 
     /// A new operator process: nothing in memory is left.
     fn restart_operator(&mut self) {
-        self.context = context(&self.api, &self.github, &self.clock);
+        self.context = context(&self.api, &self.github, &self.clock, templates());
     }
 
     fn apply(&self, generation: i64, spec: &Value) {
@@ -96,7 +99,16 @@ impl Story {
     }
 }
 
-fn context(api: &FakeApi, github: &GithubServer, clock: &Arc<ManualClock>) -> Arc<Context> {
+fn templates() -> Vec<RunnerTemplate> {
+    vec![template("python", "python"), template("node", "node")]
+}
+
+fn context(
+    api: &FakeApi,
+    github: &GithubServer,
+    clock: &Arc<ManualClock>,
+    known: Vec<RunnerTemplate>,
+) -> Arc<Context> {
     let configuration = GithubConfiguration {
         api_base: github.api_base(),
         download_hosts: vec![github.download_host()],
@@ -107,7 +119,7 @@ fn context(api: &FakeApi, github: &GithubServer, clock: &Arc<ManualClock>) -> Ar
     let source = Github::new(configuration, clock.clone()).unwrap();
     let (templates, mut writer) = reflector::store();
     writer.apply_watcher_event(&Event::Init);
-    for template in [template("python", "python"), template("node", "node")] {
+    for template in known {
         writer.apply_watcher_event(&Event::InitApply(template));
     }
     writer.apply_watcher_event(&Event::InitDone);
