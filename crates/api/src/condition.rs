@@ -92,6 +92,12 @@ impl<'a> Conditions<'a> {
         }
     }
 
+    /// Keeps a condition as it stands, speaking of the generation for which it was found.
+    pub fn keep(&mut self, type_: &str) {
+        let former = self.former.iter().find(|condition| condition.type_ == type_);
+        self.built.extend(former.cloned());
+    }
+
     /// The finished list, ordered by type so that equal states are equal lists.
     pub fn finish(mut self) -> Vec<Condition> {
         self.built.sort_by(|a, b| a.type_.cmp(&b.type_));
@@ -136,6 +142,17 @@ mod tests {
         let mut third = Conditions::new(&second, Some(2), at(30));
         third.set(READY, State::True, "Ready", "");
         assert_eq!(third.finish()[0].last_transition_time, Time(at(30)));
+    }
+
+    #[test]
+    fn a_kept_condition_still_speaks_of_its_own_generation() {
+        let mut first = Conditions::new(&[], Some(1), at(10));
+        first.set(SOURCES_RESOLVED, State::False, "Failed", "one");
+        let first = first.finish();
+        let mut second = Conditions::new(&first, Some(2), at(20));
+        second.keep(SOURCES_RESOLVED);
+        second.keep(STALE);
+        assert_eq!(second.finish(), first);
     }
 
     #[test]

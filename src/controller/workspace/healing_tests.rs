@@ -147,3 +147,34 @@ async fn a_template_that_vanishes_is_told_also_while_github_is_down() {
     assert_eq!(story.condition("RunnerResolved").0, "False");
     assert_eq!(story.condition("Stale").0, "True");
 }
+
+#[tokio::test]
+async fn a_suspended_workspace_keeps_what_was_known_and_does_not_become_ready() {
+    let story = Story::new().await;
+    story.apply(1, &inline("print(1)"));
+    story.reconcile().await;
+    let suspended = |mut spec: Value| {
+        spec["suspend"] = json!(true);
+        spec
+    };
+    story.apply(2, &suspended(inline("print(1)")));
+    story.reconcile().await;
+    assert_eq!(
+        story.condition("Ready"),
+        ("True".to_owned(), "Suspended".to_owned())
+    );
+    assert_eq!(story.condition("SourcesResolved").0, "True");
+    story.apply(
+        3,
+        &json!({"code": {"sources": [{"local": "data/"}]}, "run": "main.py"}),
+    );
+    story.reconcile().await;
+    assert!(story.workspace().status.unwrap().bundle.is_some());
+    story.apply(4, &suspended(inline("print(1)")));
+    story.reconcile().await;
+    assert_eq!(
+        story.condition("Ready"),
+        ("False".to_owned(), "Suspended".to_owned())
+    );
+    assert_eq!(story.condition("SourcesResolved").0, "False");
+}

@@ -81,15 +81,29 @@ pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeW
     }
 }
 
-/// The status of a suspended workspace: what was known stays, and says that nobody looks any more.
+/// The status of a suspended workspace: what was known stays, and `Ready` says that nobody looks any more. What was not ready does
+/// not become so by not being looked at.
 pub fn suspended(workspace: &CodeWorkspace, now: Timestamp) -> CodeWorkspaceStatus {
     let former = workspace.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&former.conditions, workspace.metadata.generation, now);
-    let ready = if former.bundle.is_some() {
-        State::True
-    } else {
-        State::Unknown
-    };
+    let ready = former
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == condition::READY)
+        .map_or(State::Unknown, |ready| match ready.status.as_str() {
+            "True" => State::True,
+            "False" => State::False,
+            _ => State::Unknown,
+        });
+    for kept in [
+        condition::SOURCES_RESOLVED,
+        condition::RUNNER_RESOLVED,
+        condition::NETWORK_ENFORCED,
+        condition::LAST_RUN_SUCCEEDED,
+        condition::STALE,
+    ] {
+        conditions.keep(kept);
+    }
     conditions.set(
         condition::READY,
         ready,
