@@ -4,21 +4,24 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use codeworkspace_api::CodeWorkspace;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
-/// Times by workspace uid. Lost with the process: then the next look is simply the first.
+/// A workspace that was not looked at for so long is gone or suspended: then the next look is simply the first.
+const MEMORY: SignedDuration = SignedDuration::from_hours(48);
+
+/// Times by workspace uid. Lost with the process.
 #[derive(Debug, Default)]
 pub struct Scans(Mutex<HashMap<String, Timestamp>>);
 
 impl Scans {
     /// Notes that a look, begun at `at`, is finished and stands in status.
     pub fn record(&self, workspace: &CodeWorkspace, at: Timestamp) {
-        if let Some(uid) = workspace.uid() {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(uid, at);
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(uid) = workspace.uid()
+            && looks.insert(uid, at).is_none()
+        {
+            looks.retain(|_, last| at.duration_since(*last) < MEMORY);
         }
     }
 
@@ -30,12 +33,25 @@ impl Scans {
             .get(&workspace.uid()?)
             .copied()
     }
+}
 
-    /// Forgets workspaces that are gone.
-    pub fn retain(&self, alive: impl Fn(&str) -> bool) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|uid, _| alive(uid));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(uid: &str) -> CodeWorkspace {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "tool", "uid": uid}, "spec": {"code": {"sources": []}}
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn workspaces_that_are_gone_are_forgotten_when_others_come() {
+        let (scans, start) = (Scans::default(), Timestamp::UNIX_EPOCH);
+        scans.record(&workspace("gone"), start);
+        scans.record(&workspace("new"), start + MEMORY);
+        assert_eq!(scans.last(&workspace("gone")), None);
+        assert_eq!(scans.last(&workspace("new")), Some(start + MEMORY));
     }
 }
