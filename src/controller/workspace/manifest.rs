@@ -3,6 +3,7 @@
 use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume};
 use codeworkspace_bundle::runner::{RunnerDefinition, define_runner};
 use codeworkspace_bundle::{Code, FieldError, Network, Run, define_code, define_network, define_run};
+use codeworkspace_protocol::layout;
 use codeworkspace_source::LinkPolicy;
 use jiff::SignedDuration;
 
@@ -10,6 +11,18 @@ use super::duration;
 
 /// Keys that people paste from a whole manifest.
 const MANIFEST_KEYS: [&str; 2] = ["kind", "name"];
+
+/// Folders at which the pod has volumes of its own.
+const OWN_FOLDERS: [&str; 4] = [
+    layout::TOOLS_DIRECTORY,
+    layout::BUNDLE_DIRECTORY,
+    layout::HOME,
+    layout::TEMPORARY_DIRECTORY,
+];
+/// Folders without which no program starts.
+const SYSTEM_FOLDERS: [&str; 10] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr",
+];
 
 /// What a workspace asks for.
 #[derive(Debug)]
@@ -41,6 +54,7 @@ impl Manifest {
     pub fn parse(workspace: &CodeWorkspace) -> Self {
         let spec = &workspace.spec;
         let mut errors = unknown_keys(spec);
+        errors.extend(mount_path(spec.volume.as_ref()));
         let network = spec
             .network
             .as_ref()
@@ -99,6 +113,39 @@ fn unknown_keys(spec: &CodeWorkspaceSpec) -> Vec<FieldError> {
     of_spec.chain(of_volume).collect()
 }
 
+/// A bundle that is mounted over what the pod itself needs makes a pod that the API server or the node refuses, minutes later and in
+/// other words.
+fn mount_path(volume: Option<&Volume>) -> Option<FieldError> {
+    let path = volume?.mount_path.as_deref()?;
+    let is_within = |folder: &str| {
+        path.strip_prefix(folder)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let is_above = |folder: &str| {
+        folder
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let message = if path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        "has a . or .. segment: write the path from the root".to_owned()
+    } else if let Some(folder) = OWN_FOLDERS
+        .iter()
+        .find(|folder| is_within(folder) || is_above(folder))
+    {
+        format!(
+            "collides with {folder}, which the pod needs: write for example {}",
+            layout::DEFAULT_MOUNT
+        )
+    } else {
+        let folder = SYSTEM_FOLDERS.iter().find(|folder| is_within(folder))?;
+        format!(
+            "lies in {folder}, which belongs to the image or the kernel: write for example {}",
+            layout::DEFAULT_MOUNT
+        )
+    };
+    Some(FieldError::new("volume.mountPath", message))
+}
+
 fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> Vec<String> {
     let blocks = [
         ("secrets", spec.secrets.is_some()),
@@ -131,4 +178,50 @@ fn unsupported_in_runner(runner: &RunnerDefinition) -> Vec<String> {
         .filter(|(_, set)| *set)
         .map(|(field, _)| field.to_owned())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &str) -> Option<String> {
+        let volume = Volume {
+            mount_path: Some(path.to_owned()),
+            ..Volume::default()
+        };
+        mount_path(Some(&volume)).map(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_bundle_may_be_mounted_where_nothing_else_is_needed() {
+        for path in [
+            "/workspace",
+            "/srv/tool",
+            "/home/somebody",
+            "/data",
+            "/codeworkspace-data",
+            "/usrlocal",
+        ] {
+            assert_eq!(refusal(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_mount_path_over_the_pods_own_folders_is_refused_by_name() {
+        for (path, said) in [
+            ("/codeworkspace", "collides with /codeworkspace,"),
+            ("/codeworkspace-bundle/x", "collides with /codeworkspace-bundle,"),
+            ("/tmp", "collides with /tmp,"),
+            ("/home", "collides with /home/codeworkspace,"),
+            ("/usr/local/bin", "lies in /usr,"),
+            ("/proc", "lies in /proc,"),
+            ("/workspace/../codeworkspace", "has a . or .. segment"),
+        ] {
+            let refusal = refusal(path).unwrap_or_default();
+            assert!(
+                refusal.starts_with(&format!("volume.mountPath: {said}")),
+                "{path}: {refusal}"
+            );
+        }
+    }
 }
