@@ -3,7 +3,7 @@
 use codeworkspace_api::CodeWorkspace;
 use serde_json::{Value, json};
 
-use crate::support::{Repository, Story, condition, inline, story};
+use crate::support::{Operator, Repository, Story, condition, inline, story};
 
 /// Where the answer comes from, and what must be in it.
 enum Answer {
@@ -192,6 +192,8 @@ async fn check(story: &Story, number: usize, case: &(&str, Value, Answer)) -> an
 #[ignore = "needs a cluster: cargo xtask test e2e"]
 async fn bad_manifests_are_answered_with_the_field_and_start_nothing() {
     story(async |story| {
+        let operator = Operator::new(&story.client);
+        let before = operator.processes().await?;
         let repository = story.repository().await?;
         repository.commit(&[("main.py", "print(1)\n")]).await?;
         let elsewhere = story.other_namespace().await?;
@@ -208,6 +210,7 @@ async fn bad_manifests_are_answered_with_the_field_and_start_nothing() {
             .map(|(number, case)| check(story, number, case));
         futures::future::try_join_all(checks).await?;
         story.nothing_started().await?;
+        assert_eq!(operator.processes().await?, before);
         Ok(())
     })
     .await;

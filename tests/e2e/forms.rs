@@ -25,7 +25,7 @@ fn forms() -> Vec<Form> {
             sources: vec![inline("tool.py", "print('python')\n")],
             run: json!("tool.py"),
             runner: json!({}),
-            resolved: ("file", vec!["python3", "/workspace/tool.py"], "python"),
+            resolved: ("file", vec!["python", "/workspace/tool.py"], "python"),
             stdout: "python\n",
         },
         Form {
@@ -77,7 +77,7 @@ fn forms() -> Vec<Form> {
             sources: vec![inline("a b & c.py", "print('odd name')\n")],
             run: json!({"file": "a b & c.py"}),
             runner: json!({}),
-            resolved: ("file", vec!["python3", "/workspace/a b & c.py"], "python"),
+            resolved: ("file", vec!["python", "/workspace/a b & c.py"], "python"),
             stdout: "odd name\n",
         },
         Form {

@@ -1,14 +1,12 @@
 //! A bundle that is not what its digest says is never executed.
 
-use codeworkspace_bundle::{Bundle, Caps};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::digests::tree;
-use crate::support::{End, end, inline, story};
+use crate::support::{End, bundle, end, inline, story};
 
 #[tokio::test]
 #[ignore = "needs a cluster: cargo xtask test e2e"]
@@ -31,7 +29,7 @@ async fn a_bundle_that_was_replaced_by_hand_is_not_run() {
         let [stored] = bundles.as_slice() else {
             panic!("{bundles:?}")
         };
-        let evil = Bundle::build(&tree(&[("body.sh", "echo evil\n")]), &Caps::default())?;
+        let evil = bundle(&[("body.sh", "echo evil\n")])?;
         let mut forged = stored.clone();
         forged.metadata.uid = None;
         forged.metadata.resource_version = None;

@@ -13,14 +13,14 @@
     reason = "parts of manifests read best where they are used, without `&`"
 )]
 
+mod alone;
 mod bad_input;
-mod digests;
 mod examples;
 mod forms;
 mod integrity;
 mod isolation;
 mod kstatus;
-mod operator;
+mod lifetimes;
 mod outcomes;
 mod quotas;
 mod runs;

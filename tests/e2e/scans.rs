@@ -1,7 +1,7 @@
 //! Scans that find nothing new change nothing.
 
 use codeworkspace_api::{CodeRun, CodeWorkspace};
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -27,6 +27,12 @@ async fn versions(story: &Story) -> anyhow::Result<Vec<(String, Option<String>)>
     for object in story.list::<NetworkPolicy>().await? {
         add(object.name_any(), object.resource_version());
     }
+    for event in story.list::<Event>().await? {
+        // The others are those of the cluster about the pod.
+        if event.involved_object.api_version.as_deref() == Some("codeworkspace.dev/v1alpha1") {
+            add(event.reason.clone().unwrap_or_default(), event.resource_version());
+        }
+    }
     Ok(versions)
 }
 
@@ -49,8 +55,9 @@ async fn an_idle_workspace_and_its_children_stand_still() {
         // The record of the run's end may still be on its way into the workspace.
         repository.look_ups_later(2).await?;
         let before = versions(story).await?;
-        // The workspace, its run, the run's pod, the bundle, the deny policy and the cluster's own `kube-root-ca.crt`.
-        assert_eq!(before.len(), 6, "{before:?}");
+        // The workspace, its run, the run's pod, the bundle, the deny policy, the cluster's own `kube-root-ca.crt`, and three events:
+        // the bundle was built, the run was created, the run succeeded.
+        assert_eq!(before.len(), 9, "{before:?}");
         // Between the first and the last of four look-ups lie at least two whole scans.
         repository.look_ups_later(4).await?;
         assert_eq!(versions(story).await?, before);

@@ -8,7 +8,7 @@ mod programs;
 mod story;
 
 pub use github::{Github, Repository};
-pub use objects::{End, condition, end, inline};
+pub use objects::{End, bundle, condition, end, inline};
 pub use operator::Operator;
 pub use programs::{checkout, helm, kstatus, kubectl};
 pub use story::{Story, alone, story};

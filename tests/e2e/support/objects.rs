@@ -1,12 +1,25 @@
 //! Short forms of what stories write and read most.
 
+use anyhow::Result;
+use bytes::Bytes;
 use codeworkspace_api::{CodeRun, CodeWorkspace};
+use codeworkspace_bundle::{Bundle, Caps, Entry, FileTree};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 /// A source that is one file.
 pub fn inline(path: &str, content: &str) -> Value {
     json!({"inline": {"path": path, "content": content}})
+}
+
+/// A bundle of these files, made by this process, as sources without file modes give it.
+pub fn bundle(files: &[(&str, &str)]) -> Result<Bundle> {
+    let mut tree = FileTree::new();
+    for (path, content) in files {
+        let entry = Entry::from_contents(Bytes::copy_from_slice(content.as_bytes()));
+        tree.insert(path.parse()?, entry)?;
+    }
+    Ok(Bundle::build(&tree, &Caps::default())?)
 }
 
 /// How a run ended, in the words of its status.

@@ -82,6 +82,27 @@ impl Operator {
         self.ready(1).await
     }
 
+    /// Its processes: which pods, and how often their containers were restarted. The same later means that none crashed.
+    pub async fn processes(&self) -> Result<Vec<(Option<String>, i32)>> {
+        let count = |pod: &Pod| {
+            let containers = pod
+                .status
+                .as_ref()
+                .and_then(|status| status.container_statuses.as_ref());
+            containers
+                .into_iter()
+                .flatten()
+                .map(|container| container.restart_count)
+                .sum()
+        };
+        Ok(self
+            .pods()
+            .await?
+            .iter()
+            .map(|pod| (pod.uid(), count(pod)))
+            .collect())
+    }
+
     async fn pods(&self) -> Result<Vec<Pod>> {
         let pods = self
             .pods

@@ -70,8 +70,8 @@ impl Story {
         match outcome {
             Ok(Ok(())) => self.end().await,
             Ok(Err(error)) => {
-                account::write(&self, &format!("{error:?}")).await;
-                panic!("{error:?}");
+                account::write(&self, &format!("{error:#}")).await;
+                panic!("{error:#}");
             }
             Err(panicked) => {
                 account::write(&self, "an assertion failed").await;

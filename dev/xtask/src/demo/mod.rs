@@ -34,7 +34,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         installation
             .tools()
             .kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found"])?;
-        return installation.remove();
+        installation.remove()?;
+        println!("the demo, the operator and the definitions are removed");
+        return Ok(());
     }
     let installation = Installation::install(&arguments.options, Purpose::Demo)?;
     let tools = installation.tools();

@@ -88,7 +88,8 @@ fn write_source(text: &mut String, source: &Source) -> fmt::Result {
     if let (Some(files), Some(bytes)) = (files, size_bytes) {
         write!(text, ", {}", size(*files, *bytes))?;
     }
-    if let Some(revision) = revision {
+    // A pinned commit stands in the summary already.
+    if let Some(revision) = revision.as_ref().filter(|revision| !what.contains(*revision)) {
         write!(text, " at {revision}")?;
     }
     writeln!(text)?;

@@ -59,9 +59,13 @@ impl Workshop {
             .store
             .buildah(&["bud", "--layers", "--pull=never", "--isolation=chroot"]);
         command.args(["--format=docker", "--tag", build.tag]);
-        for (name, resource) in [("nofile", Resource::Nofile), ("nproc", Resource::Nproc)] {
-            command.arg(format!("--ulimit={}", limit(name, &getrlimit(resource))));
-        }
+        command.arg(format!(
+            "--ulimit={}",
+            limit("nofile", &getrlimit(Resource::Nofile))
+        ));
+        // buildah lowers its own limit to the kernel's before it reads this, and may not raise it again.
+        let processes = at_most(&getrlimit(Resource::Nproc), kernel_processes()?);
+        command.arg(format!("--ulimit={}", limit("nproc", &processes)));
         command
             .arg("--file")
             .arg(build.dockerfile)
@@ -105,6 +109,20 @@ fn limit(name: &str, limit: &Rlimit) -> String {
     format!("{name}={}:{}", number(limit.current), number(limit.maximum))
 }
 
+/// How many processes the kernel can tell apart.
+fn kernel_processes() -> Result<u64> {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max")?;
+    text.trim().parse().context("reading /proc/sys/kernel/pid_max")
+}
+
+fn at_most(limit: &Rlimit, most: u64) -> Rlimit {
+    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    Rlimit {
+        current: lower(limit.current),
+        maximum: lower(limit.maximum),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +139,18 @@ mod tests {
             maximum: None,
         };
         assert_eq!(limit("nproc", &unlimited), "nproc=-1:-1");
+    }
+
+    #[test]
+    fn no_limit_is_above_what_the_kernel_can() {
+        let wide = Rlimit {
+            current: Some(1024),
+            maximum: None,
+        };
+        let lowered = Rlimit {
+            current: Some(1024),
+            maximum: Some(32_768),
+        };
+        assert_eq!(at_most(&wide, 32_768), lowered);
     }
 }

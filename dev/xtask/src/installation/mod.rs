@@ -4,6 +4,7 @@
 mod github_server;
 mod tools;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Instant;
@@ -86,8 +87,9 @@ impl Installation {
         steps.say("images");
         let images = images::build(&[], options.images)?;
         if !options.images_loaded {
-            steps.say("loading the images into the cluster");
-            for image in &images {
+            let there = images_of_nodes(&tools)?;
+            for image in images.iter().filter(|image| !there.contains(&image.reference)) {
+                steps.say(&format!("loading {}", image.reference));
                 cluster.load_image(&image.archive)?;
             }
         }
@@ -171,6 +173,16 @@ fn refuse_foreign_installation(tools: &Tools) -> Result<()> {
         tools.kubeconfig().display()
     );
     Ok(())
+}
+
+/// Names of the images that the nodes have. The name of one of ours changes with its content.
+fn images_of_nodes(tools: &Tools) -> Result<BTreeSet<String>> {
+    let names = tools.kubectl(&[
+        "get",
+        "nodes",
+        "--output=jsonpath={range .items[*].status.images[*].names[*]}{@}{\"\\n\"}{end}",
+    ])?;
+    Ok(names.lines().map(str::to_owned).collect())
 }
 
 /// Installs a chart, or brings it up to date, and waits until it is ready.

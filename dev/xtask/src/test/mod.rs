@@ -93,7 +93,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     println!("\n== summary");
     for result in &results {
-        println!("{result}");
+        // The rest of a long error stands above.
+        println!("{}", result.to_string().lines().next().unwrap_or_default());
     }
     let failed: Vec<_> = results
         .iter()

@@ -1,21 +1,9 @@
 //! Equal files are equal bundles, wherever and whenever they are built.
 
-use bytes::Bytes;
 use codeworkspace_api::CodeWorkspace;
-use codeworkspace_bundle::{Bundle, Caps, Entry, FileTree};
 use serde_json::json;
 
-use crate::support::{Operator, alone, inline};
-
-/// Files as a tree, as sources without file modes give them.
-pub fn tree(files: &[(&str, &str)]) -> FileTree {
-    let mut tree = FileTree::new();
-    for (path, content) in files {
-        let entry = Entry::from_contents(Bytes::copy_from_slice(content.as_bytes()));
-        tree.insert(path.parse().unwrap(), entry).unwrap();
-    }
-    tree
-}
+use crate::support::{Operator, alone, bundle, inline};
 
 fn digest(workspace: &CodeWorkspace) -> String {
     workspace.status.clone().unwrap().bundle.unwrap().digest
@@ -40,15 +28,13 @@ async fn equal_sources_have_equal_digests_in_two_namespaces_after_a_restart_and_
                 inline("start.sh", "#!/bin/sh\n"),
             ]},
         });
-        let on_the_host = Bundle::build(
-            &tree(&[
-                ("pkg/one.py", "ONE = 'replaced'\n"),
-                ("pkg/data/ü.txt", "ä\n"),
-                ("start.sh", "#!/bin/sh\n"),
-            ]),
-            &Caps::default(),
-        )?;
-        let on_the_host = on_the_host.digest.to_string();
+        let on_the_host = bundle(&[
+            ("pkg/one.py", "ONE = 'replaced'\n"),
+            ("pkg/data/ü.txt", "ä\n"),
+            ("start.sh", "#!/bin/sh\n"),
+        ])?
+        .digest
+        .to_string();
 
         let here = story.looked_at(&story.apply("tool", &spec).await?).await?;
         assert_eq!(digest(&here), on_the_host);
