@@ -59,13 +59,9 @@ impl Workshop {
             .store
             .buildah(&["bud", "--layers", "--pull=never", "--isolation=chroot"]);
         command.args(["--format=docker", "--tag", build.tag]);
-        command.arg(format!(
-            "--ulimit={}",
-            limit("nofile", &getrlimit(Resource::Nofile))
-        ));
-        // buildah lowers its own limit to the kernel's before it reads this, and may not raise it again.
-        let processes = at_most(&getrlimit(Resource::Nproc), kernel_processes()?);
-        command.arg(format!("--ulimit={}", limit("nproc", &processes)));
+        for (name, resource) in [("nofile", Resource::Nofile), ("nproc", Resource::Nproc)] {
+            command.arg(format!("--ulimit={}", limit(name, &getrlimit(resource))));
+        }
         command
             .arg("--file")
             .arg(build.dockerfile)
@@ -102,25 +98,12 @@ impl Workshop {
     }
 }
 
-/// This program's own limit for the steps of a build. Newer versions of buildah raise limits otherwise, which root may not do in
-/// every container.
-fn limit(name: &str, limit: &Rlimit) -> String {
-    let number = |limit: Option<u64>| limit.map_or_else(|| "-1".to_owned(), |limit| limit.to_string());
-    format!("{name}={}:{}", number(limit.current), number(limit.maximum))
-}
-
-/// How many processes the kernel can tell apart.
-fn kernel_processes() -> Result<u64> {
-    let text = fs::read_to_string("/proc/sys/kernel/pid_max")?;
-    text.trim().parse().context("reading /proc/sys/kernel/pid_max")
-}
-
-fn at_most(limit: &Rlimit, most: u64) -> Rlimit {
-    let lower = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    Rlimit {
-        current: lower(limit.current),
-        maximum: lower(limit.maximum),
-    }
+/// A limit for the steps of a build that need not be raised for them. Newer versions of buildah raise limits unless told
+/// otherwise, older ones lower their own first, and not every container's root may raise one.
+fn limit(name: &str, own: &Rlimit) -> String {
+    const ENOUGH: u64 = 16_384;
+    let limit = own.maximum.map_or(ENOUGH, |maximum| maximum.min(ENOUGH));
+    format!("{name}={limit}:{limit}")
 }
 
 #[cfg(test)]
@@ -128,29 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_have_the_limits_of_who_builds() {
-        let limited = Rlimit {
-            current: Some(1024),
-            maximum: Some(20_000),
-        };
-        assert_eq!(limit("nofile", &limited), "nofile=1024:20000");
-        let unlimited = Rlimit {
+    fn the_steps_of_a_build_never_need_a_higher_limit() {
+        let own = |maximum| Rlimit {
             current: None,
-            maximum: None,
+            maximum,
         };
-        assert_eq!(limit("nproc", &unlimited), "nproc=-1:-1");
-    }
-
-    #[test]
-    fn no_limit_is_above_what_the_kernel_can() {
-        let wide = Rlimit {
-            current: Some(1024),
-            maximum: None,
-        };
-        let lowered = Rlimit {
-            current: Some(1024),
-            maximum: Some(32_768),
-        };
-        assert_eq!(at_most(&wide, 32_768), lowered);
+        assert_eq!(limit("nofile", &own(Some(4096))), "nofile=4096:4096");
+        assert_eq!(limit("nofile", &own(Some(1_048_576))), "nofile=16384:16384");
+        assert_eq!(limit("nproc", &own(None)), "nproc=16384:16384");
     }
 }
