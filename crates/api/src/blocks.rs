@@ -65,7 +65,7 @@ fn inline() -> Schema {
 
 fn local() -> Schema {
     json_schema!({
-        "description": "A file, folder or glob of the workspace root, as a string or an object.",
+        "description": "A file, folder or glob of the workspace root. Not implemented yet.",
         "x-kubernetes-preserve-unknown-fields": true,
         "maxProperties": KEYS_MAX,
         "minLength": 1,
@@ -119,7 +119,7 @@ fn github() -> Schema {
 
 fn workspace() -> Schema {
     json_schema!({
-        "description": "Another workspace whose bundle comes in here, as a string or an object.",
+        "description": "Another workspace whose bundle comes in here. Not implemented yet.",
         "x-kubernetes-preserve-unknown-fields": true,
         "maxProperties": KEYS_MAX,
         "minLength": 1,
