@@ -29,7 +29,7 @@ pub(super) enum SpawnError {
     },
     #[error(
         "cannot start `{program}`: no such program on the image's PATH ({path}); name a program that the image has, or pick \
-         an image that has it"
+         an image that has it (`runner.needs.language`, `runner.image`)"
     )]
     NotOnPath { program: String, path: String },
     #[error(
