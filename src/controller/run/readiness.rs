@@ -3,6 +3,7 @@
 use codeworkspace_api::{
     BundleStatus, CodeRun, CodeWorkspace, Outcome, OutcomeReason, ResolvedLimits, condition, labels,
 };
+use codeworkspace_bundle::long_command;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 
@@ -35,12 +36,12 @@ pub struct Start<'a> {
     pub template: &'a str,
 }
 
-/// Decides. `looked_at` is when the workspace and its sources were last looked at, `patience` how long a run of a key that is not the
-/// workspace's (or not yet) is kept waiting.
+/// Decides. `looked_at_again` says whether the workspace and its sources were looked at since the run was made, `patience` how long a
+/// run of a key that is not the workspace's (or not yet) is kept waiting.
 pub fn readiness<'a>(
     run: &CodeRun,
     world: &'a World,
-    looked_at: Option<Timestamp>,
+    looked_at_again: bool,
     now: Timestamp,
     patience: SignedDuration,
 ) -> Readiness<'a> {
@@ -78,8 +79,7 @@ pub fn readiness<'a>(
         None => return not_ready("it is not ready"),
     }
     let made_by_hand = !run.annotations().contains_key(labels::RUN_KEY);
-    let created = run.creation_timestamp().map(|created| created.0);
-    if made_by_hand && looked_at.is_none_or(|looked_at| created.is_some_and(|created| looked_at < created)) {
+    if made_by_hand && !looked_at_again {
         return not_ready("its sources are looked at again first");
     }
     let (Some(command), Some(runner)) = (&status.run, &status.runner) else {
@@ -88,6 +88,13 @@ pub fn readiness<'a>(
             format!("CodeWorkspace {name} has no run: set spec.run"),
         );
     };
+    let argv = [command.argv.as_slice(), run.spec.args.as_slice()].concat();
+    if let Some(message) = long_command(&argv) {
+        return never(
+            OutcomeReason::CommandNotStarted,
+            format!("spec.args: the command with its arguments {message}"),
+        );
+    }
     let (Some(bundle), Some(template)) = (&status.bundle, &runner.template) else {
         return not_ready("it has no bundle yet");
     };

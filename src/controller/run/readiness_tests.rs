@@ -59,8 +59,8 @@ fn world(change: &serde_json::Value) -> World {
     }
 }
 
-fn decide<'a>(run: &CodeRun, world: &'a World, looked_at: Option<i64>, now: i64) -> Readiness<'a> {
-    readiness(run, world, looked_at.map(at), at(now), PATIENCE)
+fn decide<'a>(run: &CodeRun, world: &'a World, looked_at_again: bool, now: i64) -> Readiness<'a> {
+    readiness(run, world, looked_at_again, at(now), PATIENCE)
 }
 
 fn waits(readiness: &Readiness) -> (OutcomeReason, String) {
@@ -80,7 +80,7 @@ fn never(readiness: &Readiness) -> (Outcome, OutcomeReason) {
 #[test]
 fn the_run_of_the_current_key_starts_with_what_the_status_says() {
     let world = world(&json!({}));
-    let start = match decide(&run(Some("1:a"), Some("sha256:a")), &world, None, 101) {
+    let start = match decide(&run(Some("1:a"), Some("sha256:a")), &world, false, 101) {
         Readiness::Ready(start) => start,
         other => panic!("not ready: {other:?}"),
     };
@@ -103,12 +103,12 @@ fn a_run_waits_for_its_workspace_to_exist_to_be_looked_at_and_to_be_ready() {
         current: None,
     };
     assert_eq!(
-        waits(&decide(&run, &missing, None, 101)).0,
+        waits(&decide(&run, &missing, false, 101)).0,
         OutcomeReason::WorkspaceNotFound
     );
     let unseen = world(&json!({"observedGeneration": 1}));
     assert!(
-        waits(&decide(&run, &unseen, Some(101), 101))
+        waits(&decide(&run, &unseen, true, 101))
             .1
             .contains("not been looked at")
     );
@@ -117,7 +117,7 @@ fn a_run_waits_for_its_workspace_to_exist_to_be_looked_at_and_to_be_ready() {
         "lastTransitionTime": at(0).to_string()
     }]}));
     assert_eq!(
-        waits(&decide(&run, &failed, Some(101), 101)),
+        waits(&decide(&run, &failed, true, 101)),
         (
             OutcomeReason::WorkspaceNotReady,
             "CodeWorkspace tool: SourceResolutionError: 1 of 2 sources failed".to_owned()
@@ -128,23 +128,18 @@ fn a_run_waits_for_its_workspace_to_exist_to_be_looked_at_and_to_be_ready() {
 #[test]
 fn a_run_made_by_hand_waits_until_the_sources_were_looked_at_after_it_was_made() {
     let (run, world) = (run(None, None), world(&json!({})));
-    for looked_at in [None, Some(99)] {
-        assert!(
-            waits(&decide(&run, &world, looked_at, 101))
-                .1
-                .contains("looked at again")
-        );
-    }
-    assert!(matches!(
-        decide(&run, &world, Some(100), 101),
-        Readiness::Ready(_)
-    ));
+    assert!(
+        waits(&decide(&run, &world, false, 101))
+            .1
+            .contains("looked at again")
+    );
+    assert!(matches!(decide(&run, &world, true, 101), Readiness::Ready(_)));
 }
 
 #[test]
 fn a_pinned_digest_that_is_not_the_bundle_any_more_never_runs() {
     let world = world(&json!({}));
-    let end = never(&decide(&run(None, Some("sha256:b")), &world, Some(100), 101));
+    let end = never(&decide(&run(None, Some("sha256:b")), &world, true, 101));
     assert_eq!(end, (Outcome::StartError, OutcomeReason::BundleNotAvailable));
 }
 
@@ -152,7 +147,7 @@ fn a_pinned_digest_that_is_not_the_bundle_any_more_never_runs() {
 fn a_shared_bundle_has_nothing_to_run() {
     let world = world(&json!({"run": null, "runner": null}));
     assert_eq!(
-        never(&decide(&run(None, None), &world, Some(100), 101)),
+        never(&decide(&run(None, None), &world, true, 101)),
         (Outcome::StartError, OutcomeReason::NothingToRun)
     );
 }
@@ -165,7 +160,7 @@ fn a_run_whose_key_was_replaced_before_it_started_is_cancelled() {
     later.metadata.creation_timestamp = Some(Time(at(150)));
     world.current = Some(later);
     assert_eq!(
-        never(&decide(&run(Some("1:a"), None), &world, None, 160)),
+        never(&decide(&run(Some("1:a"), None), &world, false, 160)),
         (Outcome::Cancelled, OutcomeReason::Superseded)
     );
 }
@@ -178,12 +173,12 @@ fn a_run_that_the_status_does_not_name_yet_waits_but_not_for_ever() {
     world.current = Some(earlier);
     let fresh = run(Some("1:a"), None);
     assert!(
-        waits(&decide(&fresh, &world, None, 101))
+        waits(&decide(&fresh, &world, false, 101))
             .1
             .contains("not yet its workspace's current one")
     );
     assert_eq!(
-        never(&decide(&fresh, &world, None, 401)),
+        never(&decide(&fresh, &world, false, 401)),
         (Outcome::Cancelled, OutcomeReason::Superseded)
     );
 }

@@ -114,12 +114,12 @@ async fn follow(context: &Context, run: &CodeRun, pod: &Pod) -> Result<Action, E
 /// Makes the pod, once everything that it needs is there.
 async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action, Error> {
     let now = context.clock.now();
-    let looked_at = world
+    let looked_at_again = world
         .workspace
         .as_ref()
-        .and_then(|workspace| context.scans.last(workspace));
+        .is_some_and(|workspace| context.scans.is_fresh_for(run, workspace, now));
     let patience = SignedDuration::from_secs(context.configuration.runs.start_budget_seconds);
-    let start = match readiness(run, world, looked_at, now, patience) {
+    let start = match readiness(run, world, looked_at_again, now, patience) {
         Readiness::Ready(start) => start,
         Readiness::Waiting(reason, message) => {
             write(context, run, status::waiting(run, reason, message)).await?;
