@@ -65,7 +65,7 @@ pub use network::{Network, define_network};
 pub use overlay::{Clash, Layer, OverlayError, overlay, twins};
 pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRule};
 pub use reader::{BundleReader, ReadError};
-pub use run::{ResolvedRun, Run, RunError, define_run};
+pub use run::{ResolvedRun, Run, RunError, define_run, long_command};
 pub use runner::{RunnerDefinition, RunnerHandle, define_runner};
 pub use tar::HeaderError;
 pub use tree::{Entry, FileTree, Found, PlaceError, TreeError};

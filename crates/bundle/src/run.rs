@@ -22,6 +22,10 @@ use interpreter::Interpreter;
 /// Longest single argument in bytes that Linux starts a program with (`MAX_ARG_STRLEN`, without the final NUL).
 const LONGEST_ARGUMENT: usize = 131_071;
 
+/// Most bytes of all arguments of a command together. The command stands in the manifest, in its status and in the pod, each of which the
+/// API server keeps only up to about 1.5 MiB; Linux itself would start programs with some more.
+pub const LONGEST_COMMAND: usize = 131_072;
+
 const FIELD: &str = "run";
 
 const SHAPE: Shape = Shape {
@@ -205,6 +209,9 @@ fn read_exec(field: &str, value: &Value, issues: &mut Vec<FieldError>) -> Comman
     if value.as_array().is_some_and(Vec::is_empty) {
         issues.push(FieldError::new(field, "is empty: the program's name is missing"));
     }
+    if let Some(message) = long_command(&argv) {
+        issues.push(FieldError::new(field, message));
+    }
     if argv.first().is_some_and(String::is_empty) {
         issues.push(FieldError::new(
             format!("{field}[0]"),
@@ -212,6 +219,17 @@ fn read_exec(field: &str, value: &Value, issues: &mut Vec<FieldError>) -> Comman
         ));
     }
     Command::Exec(argv)
+}
+
+/// Why a command is too long as a whole.
+pub fn long_command(argv: &[String]) -> Option<String> {
+    let bytes: usize = argv.iter().map(String::len).sum();
+    (bytes > LONGEST_COMMAND).then(|| {
+        format!(
+            "has {bytes} bytes in all its arguments; a command may have at most {LONGEST_COMMAND}: put the text into a file of the \
+             bundle"
+        )
+    })
 }
 
 /// Why no program could be started with an argument.

@@ -356,3 +356,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn arguments_that_are_too_long_together_are_refused_with_both_numbers() {
+    let arguments = |last: usize| json!(["python", "x".repeat(65_536), "x".repeat(last)]);
+    assert_eq!(define_run(&arguments(65_530)).map(|run| run.form()), Ok(Form::Exec));
+    for (field, block) in [
+        ("run", arguments(65_531)),
+        ("run.exec", json!({ "exec": arguments(65_531) })),
+    ] {
+        assert_eq!(
+            define_run(&block),
+            Err(vec![FieldError::new(
+                field,
+                "has 131073 bytes in all its arguments; a command may have at most 131072: put the text into a file of the bundle",
+            )])
+        );
+    }
+}
