@@ -23,6 +23,9 @@ use crate::pod::RunPod;
 const WAIT: Duration = Duration::from_secs(2);
 /// Longest such delay: a run may wait for days, and must not ask the API server all the time.
 const WAIT_MAX: Duration = Duration::from_mins(1);
+/// Why no pod can be made while another one bears the run's name.
+const NAME_TAKEN: &str =
+    "a pod of this run's name exists and was not made for it: delete it or name the run differently";
 /// Ceiling of every delay.
 const RESYNC: Duration = Duration::from_mins(10);
 
@@ -40,16 +43,7 @@ pub async fn reconcile(run: Arc<CodeRun>, context: Arc<Context>) -> Result<Actio
     }
     match &world.pod {
         Some(pod) if apply::owns(&run, pod) => follow(&context, &run, pod).await,
-        Some(_) => {
-            let message = "a pod of this run's name exists and was not made for it: delete it or name the run differently";
-            settle(
-                &context,
-                &run,
-                Settled::new(Outcome::StartError, OutcomeReason::PodRejected, message),
-            )
-            .await
-        }
-        None if run.status.as_ref().is_some_and(|status| status.pod_uid.is_some()) => {
+        _ if run.status.as_ref().is_some_and(|status| status.pod_uid.is_some()) => {
             let message = "the pod is gone and its outcome was never seen";
             settle(
                 &context,
@@ -58,6 +52,7 @@ pub async fn reconcile(run: Arc<CodeRun>, context: Arc<Context>) -> Result<Actio
             )
             .await
         }
+        Some(_) => refused(&context, &run, NAME_TAKEN.to_owned()).await,
         None => start(&context, &run, &world).await,
     }
 }
@@ -181,35 +176,32 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
                     .min(RESYNC),
             ))
         }
-        apply::Created::Rejected(message) => {
-            let created = run.creation_timestamp().map_or(now, |created| created.0);
-            if now.duration_since(created) < patience {
-                // Quotas free themselves; until the budget is spent this is only a wait.
-                write(
-                    context,
-                    run,
-                    status::waiting(run, OutcomeReason::PodRejected, message),
-                )
-                .await?;
-                return Ok(wait(run, now));
-            }
-            settle(
-                context,
-                run,
-                Settled::new(Outcome::StartError, OutcomeReason::PodRejected, message),
-            )
-            .await
-        }
-        apply::Created::Foreign => {
-            let message = "a pod of this run's name exists and was not made for it";
-            settle(
-                context,
-                run,
-                Settled::new(Outcome::StartError, OutcomeReason::PodRejected, message),
-            )
-            .await
-        }
+        apply::Created::Rejected(message) => refused(context, run, message).await,
+        apply::Created::Foreign => refused(context, run, NAME_TAKEN.to_owned()).await,
     }
+}
+
+/// The pod could not be made. Quotas free themselves, and the pod of an earlier run of this name goes with its run: until the budget is
+/// spent this is only a wait.
+async fn refused(context: &Context, run: &CodeRun, message: String) -> Result<Action, Error> {
+    let now = context.clock.now();
+    let patience = SignedDuration::from_secs(context.configuration.runs.start_budget_seconds);
+    let created = run.creation_timestamp().map_or(now, |created| created.0);
+    if now.duration_since(created) < patience {
+        write(
+            context,
+            run,
+            status::waiting(run, OutcomeReason::PodRejected, message),
+        )
+        .await?;
+        return Ok(wait(run, now));
+    }
+    settle(
+        context,
+        run,
+        Settled::new(Outcome::StartError, OutcomeReason::PodRejected, message),
+    )
+    .await
 }
 
 /// The longer a run waits already, the less it hurries.

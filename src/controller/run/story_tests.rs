@@ -15,6 +15,7 @@ use crate::controller::{Context, run::reconcile};
 use crate::metrics::Metrics;
 
 const RUN: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/coderuns/tool-1";
+const POD: &str = "/api/v1/namespaces/default/pods/tool-1";
 
 struct Story {
     api: FakeApi,
@@ -119,4 +120,48 @@ async fn a_run_that_waits_for_long_asks_ever_more_rarely_and_writes_once() {
         Some(OutcomeReason::WorkspaceNotFound)
     );
     assert_eq!(story.api.take_writes().len(), 1);
+}
+
+/// A pod of the run's name that belongs to another run, such as an earlier one of the same name.
+fn pod_of_another_run() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "tool-1", "namespace": "default", "uid": "0009", "ownerReferences": [{
+            "apiVersion": "codeworkspace.dev/v1alpha1", "kind": "CodeRun", "name": "tool-1", "uid": "0000"
+        }]}
+    })
+}
+
+#[tokio::test]
+async fn a_run_whose_name_another_pod_still_has_waits_for_it_to_go_but_not_for_ever() {
+    let story = Story::new(&json!({"observedGeneration": -1}));
+    story.api.put(POD, pod_of_another_run());
+    let reason = || {
+        let status = story.run().status.unwrap();
+        (status.outcome, status.reason)
+    };
+    story.reconcile(story.run()).await;
+    assert_eq!(reason(), (None, Some(OutcomeReason::PodRejected)));
+    story.api.remove(POD);
+    story.reconcile(story.run()).await;
+    assert_eq!(reason(), (None, Some(OutcomeReason::WorkspaceNotFound)));
+    story.api.put(POD, pod_of_another_run());
+    story.clock.advance(Duration::from_secs(300));
+    story.reconcile(story.run()).await;
+    assert_eq!(
+        reason(),
+        (Some(Outcome::StartError), Some(OutcomeReason::PodRejected))
+    );
+}
+
+#[tokio::test]
+async fn a_run_whose_pod_was_replaced_by_another_one_is_lost() {
+    let story = Story::new(&json!({"observedGeneration": 1, "podName": "tool-1", "podUid": "0002"}));
+    story.api.put(POD, pod_of_another_run());
+    story.reconcile(story.run()).await;
+    let status = story.run().status.unwrap();
+    assert_eq!(
+        (status.outcome, status.reason),
+        (Some(Outcome::Lost), Some(OutcomeReason::PodDeleted))
+    );
 }
