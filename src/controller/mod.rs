@@ -4,6 +4,7 @@ mod backoff;
 mod events;
 #[cfg(test)]
 mod fake_api;
+mod patch;
 mod run;
 mod scans;
 mod start;

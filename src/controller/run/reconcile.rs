@@ -6,7 +6,7 @@ use std::time::Duration;
 use codeworkspace_api::{CodeRun, CodeRunStatus, Outcome, OutcomeReason};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::api::{Patch, PatchParams};
+use kube::api::PatchParams;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 
@@ -15,6 +15,7 @@ use super::lifetime::{Lifetime, lifetime};
 use super::outcome::{Observation, Settled, observe};
 use super::readiness::{Readiness, Start, readiness};
 use super::{apply, status};
+use crate::controller::patch::apply_patch;
 use crate::controller::workspace::{config_map_name, holds};
 use crate::controller::{Context, Error, FIELD_MANAGER};
 use crate::pod::RunPod;
@@ -259,7 +260,7 @@ async fn write(context: &Context, run: &CodeRun, status: CodeRunStatus) -> Resul
     api.patch_status(
         &run.name_any(),
         &parameters,
-        &Patch::Apply(status::patch(run, &status)),
+        &apply_patch(&status::patch(run, &status))?,
     )
     .await?;
     Ok(true)

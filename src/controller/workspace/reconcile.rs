@@ -10,7 +10,7 @@ use codeworkspace_api::{
 };
 use codeworkspace_bundle::{Bundle, Caps};
 use codeworkspace_source::LinkPolicy;
-use kube::api::{Patch, PatchParams};
+use kube::api::PatchParams;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 
@@ -21,6 +21,7 @@ use super::key::{Inputs, RunKey};
 use super::manifest::Manifest;
 use super::status::{self, Found, LastRun};
 use super::{apply, schedule};
+use crate::controller::patch::apply_patch;
 use crate::controller::{Context, Error, FIELD_MANAGER};
 
 /// Brings one workspace to what its spec asks for, and says when to look again.
@@ -420,7 +421,7 @@ async fn write(
     api.patch_status(
         &workspace.name_any(),
         &parameters,
-        &Patch::Apply(status::patch(workspace, status)),
+        &apply_patch(&status::patch(workspace, status))?,
     )
     .await?;
     context.events.workspace_changed(workspace, status).await;
