@@ -5,6 +5,7 @@ mod events;
 #[cfg(test)]
 mod fake_api;
 mod patch;
+mod readable;
 mod run;
 mod scans;
 mod start;
@@ -20,6 +21,7 @@ use tokio::sync::Semaphore;
 
 pub use backoff::Backoff;
 pub use events::Events;
+pub use readable::{Readable, Unreadable};
 pub use scans::Scans;
 pub use start::start;
 

@@ -12,7 +12,6 @@ use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate, labels};
 use codeworkspace_source::{Github, SystemClock};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Pod;
-use kube::core::DeserializeGuard;
 use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{self, ObjectRef};
 use kube::runtime::{Controller, WatchStreamExt as _, watcher};
@@ -20,7 +19,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use kube_lease_manager::{LeaseCreateMode, LeaseManagerBuilder};
 use tokio_util::sync::CancellationToken;
 
-use super::{Backoff, Context, Error, run, workspace};
+use super::{Backoff, Context, Error, Readable, Unreadable, run, workspace};
 use crate::configuration::Configuration;
 use crate::http::{self, Health};
 use crate::metrics::Metrics;
@@ -166,7 +165,7 @@ async fn controllers(
 
 async fn run_workspaces(client: &Client, context: &Arc<Context>, stop: &CancellationToken) {
     let controller = Controller::new(
-        Api::<DeserializeGuard<CodeWorkspace>>::all(client.clone()),
+        Api::<Readable<CodeWorkspace>>::all(client.clone()),
         watcher::Config::default(),
     );
     let store = controller.store();
@@ -174,7 +173,7 @@ async fn run_workspaces(client: &Client, context: &Arc<Context>, stop: &Cancella
     let controller = controller
         .with_config(Config::default().concurrency(CONCURRENCY))
         .watches(
-            Api::<DeserializeGuard<CodeRun>>::all(client.clone()),
+            Api::<Readable<CodeRun>>::all(client.clone()),
             watcher::Config::default(),
             |run| {
                 let run = run.0.ok()?;
@@ -183,7 +182,7 @@ async fn run_workspaces(client: &Client, context: &Arc<Context>, stop: &Cancella
             },
         )
         .watches(
-            Api::<DeserializeGuard<RunnerTemplate>>::all(client.clone()),
+            Api::<Readable<RunnerTemplate>>::all(client.clone()),
             watcher::Config::default(),
             move |_| {
                 of_templates
@@ -194,13 +193,20 @@ async fn run_workspaces(client: &Client, context: &Arc<Context>, stop: &Cancella
             },
         )
         .graceful_shutdown_on(stop.clone().cancelled_owned());
-    drive("CodeWorkspace", controller, context.clone(), workspace::reconcile).await;
+    drive(
+        "CodeWorkspace",
+        controller,
+        context.clone(),
+        workspace::reconcile,
+        workspace::refuse,
+    )
+    .await;
 }
 
 async fn run_runs(client: &Client, context: &Arc<Context>, stop: &CancellationToken) {
     let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGER));
     let controller = Controller::new(
-        Api::<DeserializeGuard<CodeRun>>::all(client.clone()),
+        Api::<Readable<CodeRun>>::all(client.clone()),
         watcher::Config::default(),
     );
     let store = controller.store();
@@ -208,11 +214,11 @@ async fn run_runs(client: &Client, context: &Arc<Context>, stop: &CancellationTo
         .with_config(Config::default().concurrency(CONCURRENCY))
         .owns(Api::<Pod>::all(client.clone()), ours)
         .watches(
-            Api::<DeserializeGuard<CodeWorkspace>>::all(client.clone()),
+            Api::<Readable<CodeWorkspace>>::all(client.clone()),
             watcher::Config::default(),
             move |workspace| {
                 let (name, namespace) = (workspace.name_any(), workspace.namespace());
-                let waits = |run: &DeserializeGuard<CodeRun>| {
+                let waits = |run: &Readable<CodeRun>| {
                     run.0.as_ref().is_ok_and(|run| {
                         run.spec.workspace_ref.name == name
                             && run.namespace() == namespace
@@ -230,41 +236,47 @@ async fn run_runs(client: &Client, context: &Arc<Context>, stop: &CancellationTo
             },
         )
         .graceful_shutdown_on(stop.clone().cancelled_owned());
-    drive("CodeRun", controller, context.clone(), run::reconcile).await;
+    // The schema of runs keeps nothing that it does not know, so that there is nobody to tell.
+    let refuse = |_: Unreadable, _: Arc<Context>| async { Ok(()) };
+    drive("CodeRun", controller, context.clone(), run::reconcile, refuse).await;
 }
 
 /// Runs one controller to its end, with metrics, logs and growing delays for failures.
-async fn drive<K, Reconcile, Reconciled>(
+async fn drive<K, Reconcile, Reconciled, Refuse, Refused>(
     kind: &'static str,
-    controller: Controller<DeserializeGuard<K>>,
+    controller: Controller<Readable<K>>,
     context: Arc<Context>,
     reconcile: Reconcile,
+    refuse: Refuse,
 ) where
     K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
     K: serde::de::DeserializeOwned,
-    <DeserializeGuard<K> as Resource>::DynamicType: Default + Clone + Eq + Hash + Debug + Unpin + Send + Sync,
+    <Readable<K> as Resource>::DynamicType: Default + Clone + Eq + Hash + Debug + Unpin + Send + Sync,
     Reconcile: Fn(Arc<K>, Arc<Context>) -> Reconciled + Send + Sync + 'static,
     Reconciled: Future<Output = Result<Action, Error>> + Send + 'static,
+    Refuse: Fn(Unreadable, Arc<Context>) -> Refused + Send + Sync + 'static,
+    Refused: Future<Output = Result<(), Error>> + Send + 'static,
 {
     let backoff = Arc::new(Backoff::default());
     let succeeded = backoff.clone();
-    let reconcile = Arc::new(reconcile);
+    let (reconcile, refuse) = (Arc::new(reconcile), Arc::new(refuse));
     controller
         .run(
-            move |object: Arc<DeserializeGuard<K>>, context: Arc<Context>| {
-                let (reconcile, backoff) = (reconcile.clone(), succeeded.clone());
+            move |object: Arc<Readable<K>>, context: Arc<Context>| {
+                let (reconcile, refuse, backoff) = (reconcile.clone(), refuse.clone(), succeeded.clone());
                 async move {
                     let started = Instant::now();
+                    let name = identity(object.as_ref());
                     let object = match &object.0 {
                         Ok(object) => Arc::new(object.clone()),
-                        Err(invalid) => {
-                            // Only a change of the object helps; the others must not suffer from it.
-                            tracing::warn!(kind, name = object.name_any(), %invalid, "object cannot be decoded");
-                            context.metrics.reconciled(kind, "invalid", started.elapsed());
+                        Err(unreadable) => {
+                            tracing::warn!(kind, name, error = unreadable.error, "object cannot be read");
+                            context.metrics.reconciled(kind, "unreadable", started.elapsed());
+                            refuse(unreadable.clone(), context).await?;
+                            // Only a change of the object helps.
                             return Ok(Action::await_change());
                         }
                     };
-                    let name = identity(object.as_ref());
                     let result = reconcile(object, context.clone()).await;
                     let label = result.as_ref().map_or_else(Error::label, |_| "ok");
                     context.metrics.reconciled(kind, label, started.elapsed());
@@ -274,7 +286,7 @@ async fn drive<K, Reconcile, Reconciled>(
                     result
                 }
             },
-            move |object: Arc<DeserializeGuard<K>>, error: &Error, _| {
+            move |object: Arc<Readable<K>>, error: &Error, _| {
                 let name = identity(object.as_ref());
                 let delay = backoff.failed(&name);
                 tracing::warn!(kind, name, %error, delay_seconds = delay.as_secs(), "reconcile failed");

@@ -4,7 +4,8 @@ use codeworkspace_api::{CodeRun, CodeWorkspace};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt as _};
 
-use crate::controller::{Context, Error};
+use crate::controller::workspace::without_spec;
+use crate::controller::{Context, Error, Readable};
 
 /// What the world outside the object looks like.
 #[derive(Debug)]
@@ -29,13 +30,16 @@ pub async fn current(context: &Context, run: &CodeRun) -> Result<Option<CodeRun>
 pub async fn dereference(context: &Context, run: &CodeRun) -> Result<World, Error> {
     let namespace = run.namespace().unwrap_or_default();
     let pods: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
-    let workspaces: Api<CodeWorkspace> = Api::namespaced(context.client.clone(), &namespace);
+    let workspaces: Api<Readable<CodeWorkspace>> = Api::namespaced(context.client.clone(), &namespace);
     let name = run.name_any();
     let (pod, workspace) = futures::future::try_join(
         pods.get_opt(&name),
         workspaces.get_opt(&run.spec.workspace_ref.name),
     )
     .await?;
+    // Of one that cannot be read, the status says why nothing starts, and which run is the current one.
+    let workspace =
+        workspace.map(|workspace| workspace.0.unwrap_or_else(|unreadable| without_spec(&unreadable)));
     let current = workspace
         .as_ref()
         .and_then(|workspace| workspace.status.as_ref()?.last_run.as_ref())

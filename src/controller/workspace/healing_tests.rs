@@ -178,3 +178,29 @@ async fn a_suspended_workspace_keeps_what_was_known_and_does_not_become_ready() 
     );
     assert_eq!(story.condition("SourcesResolved").0, "False");
 }
+
+#[tokio::test]
+async fn a_workspace_that_cannot_be_read_is_told_so_once_and_keeps_what_is_known_of_it() {
+    let story = Story::new().await;
+    story.apply(1, &inline("print(1)"));
+    story.reconcile().await;
+    let former = story.workspace().status.unwrap();
+    story.apply(2, &json!({"code": [], "suspend": "yes"}));
+    story.api.take_writes();
+    for _ in 0..2 {
+        let found: Readable<CodeWorkspace> =
+            serde_json::from_value(story.api.get(WORKSPACE).unwrap()).unwrap();
+        refuse(found.0.unwrap_err(), story.context.clone()).await.unwrap();
+    }
+    assert_eq!(story.api.take_writes(), [format!("PATCH {WORKSPACE}/status")]);
+    story.apply(2, &inline("print(1)"));
+    let status = story.workspace().status.unwrap();
+    assert_eq!(status.observed_generation, Some(2));
+    assert_eq!(
+        story.ready().message,
+        "the object cannot be read: invalid type: string \"yes\", expected a boolean"
+    );
+    assert_eq!(story.ready().reason, "ManifestValidationError");
+    assert_eq!(story.condition("Stalled").0, "True");
+    assert_eq!((status.bundle, status.last_run), (former.bundle, former.last_run));
+}

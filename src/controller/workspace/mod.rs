@@ -10,6 +10,7 @@ mod key;
 mod manifest;
 mod quantity;
 mod reconcile;
+mod refuse;
 mod schedule;
 mod status;
 #[cfg(test)]
@@ -17,4 +18,6 @@ mod story_tests;
 mod template;
 
 pub use delivery::{config_map_name, holds};
+pub use key::RunKey;
 pub use reconcile::reconcile;
+pub use refuse::{refuse, without_spec};

@@ -22,7 +22,7 @@ use super::manifest::Manifest;
 use super::status::{self, Found, LastRun};
 use super::{apply, schedule};
 use crate::controller::patch::apply_patch;
-use crate::controller::{Context, Error, FIELD_MANAGER};
+use crate::controller::{Context, Error, FIELD_MANAGER, Readable};
 
 /// Brings one workspace to what its spec asks for, and says when to look again.
 pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> Result<Action, Error> {
@@ -407,7 +407,7 @@ async fn deliver(
 }
 
 /// Writes the status if anything in it changed, and tells people about what they would want to notice.
-async fn write(
+pub async fn write(
     context: &Context,
     workspace: &CodeWorkspace,
     status: &CodeWorkspaceStatus,
@@ -415,7 +415,8 @@ async fn write(
     if workspace.status.as_ref() == Some(status) {
         return Ok(());
     }
-    let api: Api<CodeWorkspace> =
+    // The answer holds the whole object, which may have become unreadable meanwhile.
+    let api: Api<Readable<CodeWorkspace>> =
         Api::namespaced(context.client.clone(), &workspace.namespace().unwrap_or_default());
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
     api.patch_status(

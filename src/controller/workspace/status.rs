@@ -12,6 +12,8 @@ use super::build::Problem;
 
 /// Digests that `status.history` keeps.
 const HISTORY: usize = 10;
+/// Bytes of the reason why an object cannot be read, which may quote from it.
+const UNREADABLE_MAX: usize = 256;
 
 /// Everything that a reconcile found and made.
 #[derive(Debug)]
@@ -110,6 +112,25 @@ pub fn suspended(workspace: &CodeWorkspace, now: Timestamp) -> CodeWorkspaceStat
         reason::SUSPENDED,
         "spec.suspend is set: sources are not looked at and nothing is run",
     );
+    CodeWorkspaceStatus {
+        observed_generation: workspace.metadata.generation,
+        conditions: conditions.finish(),
+        ..former
+    }
+}
+
+/// The status of a workspace whose spec cannot even be read: what was known of its bundle and its runs stays.
+pub fn refused(workspace: &CodeWorkspace, error: &str, now: Timestamp) -> CodeWorkspaceStatus {
+    let former = workspace.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&former.conditions, workspace.metadata.generation, now);
+    let error = condition::truncate(error.to_owned(), UNREADABLE_MAX);
+    let message = format!("the object cannot be read: {error}");
+    for (type_, state) in [
+        (condition::READY, State::False),
+        (condition::STALLED, State::True),
+    ] {
+        conditions.set(type_, state, reason::MANIFEST_VALIDATION_ERROR, message.clone());
+    }
     CodeWorkspaceStatus {
         observed_generation: workspace.metadata.generation,
         conditions: conditions.finish(),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::configuration::Configuration;
 use crate::controller::fake_api::FakeApi;
-use crate::controller::{Context, workspace::reconcile};
+use crate::controller::{Context, Readable, workspace::reconcile, workspace::refuse};
 use crate::metrics::Metrics;
 
 #[path = "healing_tests.rs"]
