@@ -67,11 +67,12 @@ fn of_workspace(former: Option<&CodeWorkspaceStatus>, status: &CodeWorkspaceStat
     let mut events = Vec::new();
     let digest = |status: &CodeWorkspaceStatus| status.bundle.as_ref().map(|bundle| bundle.digest.clone());
     if let (Some(bundle), true) = (&status.bundle, digest(status) != former.and_then(digest)) {
-        let note = format!(
-            "{} files, {} bytes, {}",
-            bundle.files, bundle.size_bytes, bundle.digest
-        );
-        events.push(event(EventType::Normal, "BundleBuilt", "Materialize", note));
+        events.push(event(
+            EventType::Normal,
+            "BundleBuilt",
+            "Materialize",
+            bundle.to_string(),
+        ));
     }
     let run = |status: &CodeWorkspaceStatus| status.last_run.as_ref().map(|run| run.name.clone());
     if let (Some(name), true) = (run(status), run(status) != former.and_then(run)) {

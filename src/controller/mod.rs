@@ -85,14 +85,11 @@ impl Context {
             .collect()
     }
 
-    /// Runs heavy work beside the reactor.
-    pub async fn build<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+    /// Runs heavy work beside the reactor. Work that panics fails its own reconcile and nobody else's.
+    pub async fn build<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         // The semaphore is never closed, so there is always a permit in the end.
         let _permit = self.builds.acquire().await;
-        match tokio::task::spawn_blocking(work).await {
-            Ok(made) => made,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        }
+        tokio::task::spawn_blocking(work).await.map_err(Error::Panicked)
     }
 }
 
@@ -102,6 +99,9 @@ pub enum Error {
     /// The API server refused or could not be reached.
     #[error("{0}")]
     Api(#[from] kube::Error),
+    /// A fault of the operator, met by this object.
+    #[error("building the bundle failed within the operator: {0}")]
+    Panicked(tokio::task::JoinError),
 }
 
 impl Error {
@@ -111,6 +111,7 @@ impl Error {
             Self::Api(kube::Error::Api(status)) if status.is_conflict() => "conflict",
             Self::Api(kube::Error::Api(_)) => "api",
             Self::Api(_) => "transport",
+            Self::Panicked(_) => "panic",
         }
     }
 }

@@ -70,10 +70,14 @@ impl RunPod<'_> {
                     ]
                     .map(|(key, value)| (key.to_owned(), value)),
                 )),
-                annotations: Some(BTreeMap::from([(
-                    labels::BUNDLE_DIGEST.to_owned(),
-                    self.digest.to_owned(),
-                )])),
+                annotations: Some(BTreeMap::from(
+                    [
+                        (labels::BUNDLE_DIGEST, self.digest),
+                        // Spares whoever reads the log the choice between the body and its preparation.
+                        ("kubectl.kubernetes.io/default-container", BODY),
+                    ]
+                    .map(|(key, value)| (key.to_owned(), value.to_owned())),
+                )),
                 owner_references: self.run.controller_owner_ref(&()).map(|owner| vec![owner]),
                 ..ObjectMeta::default()
             },

@@ -1,6 +1,7 @@
 //! `CodeWorkspace`: which files make up a bundle, how to run it, in which runner.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -223,6 +224,18 @@ pub struct BundleStatus {
     /// What could surprise somebody, such as names that differ only in case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+/// For conditions and events.
+impl fmt::Display for BundleStatus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let files = if self.files == 1 { "file" } else { "files" };
+        write!(
+            out,
+            "{} {files}, {} bytes, {}",
+            self.files, self.size_bytes, self.digest
+        )
+    }
 }
 
 /// What became of one source.

@@ -9,6 +9,7 @@ use kube::ResourceExt as _;
 
 use super::dereference::World;
 use super::outcome::Settled;
+use crate::controller::workspace::RunKey;
 
 /// Whether a run may start.
 #[derive(Debug)]
@@ -111,6 +112,13 @@ pub fn readiness<'a>(
                 bundle.digest
             ),
         );
+    }
+    // The current key may be one that the workspace has moved on from without a run of its own (`OnDemand`): what would start is then
+    // not what the run stands for.
+    let key = run.annotations().get(labels::RUN_KEY);
+    if key.is_some() && key != RunKey::of_status(status).map(|key| key.hash()).as_ref() {
+        let message = format!("CodeWorkspace {name} has moved on to another state before this run started");
+        return Readiness::Never(Box::new(Settled::new(Outcome::Cancelled, OutcomeReason::Superseded, message)));
     }
     Readiness::Ready(Start {
         workspace,

@@ -79,8 +79,9 @@ fn never(readiness: &Readiness) -> (Outcome, OutcomeReason) {
 
 #[test]
 fn the_run_of_the_current_key_starts_with_what_the_status_says() {
-    let world = world(&json!({}));
-    let start = match decide(&run(Some("1:a"), Some("sha256:a")), &world, false, 101) {
+    let key = current_key();
+    let world = world(&json!({"lastRun": {"key": key, "name": "tool-1"}}));
+    let start = match decide(&run(Some(&key), Some("sha256:a")), &world, false, 101) {
         Readiness::Ready(start) => start,
         other => panic!("not ready: {other:?}"),
     };
@@ -179,6 +180,39 @@ fn a_run_that_the_status_does_not_name_yet_waits_but_not_for_ever() {
     );
     assert_eq!(
         never(&decide(&fresh, &world, false, 401)),
+        (Outcome::Cancelled, OutcomeReason::Superseded)
+    );
+}
+
+#[test]
+fn a_run_whose_own_arguments_make_the_command_too_long_never_starts() {
+    let world = world(&json!({}));
+    let mut run = run(None, None);
+    run.spec.args = vec!["x".repeat(8192); 16];
+    assert_eq!(
+        never(&decide(&run, &world, true, 101)),
+        (Outcome::StartError, OutcomeReason::CommandNotStarted)
+    );
+    run.spec.args.pop();
+    assert!(matches!(decide(&run, &world, true, 101), Readiness::Ready(_)));
+}
+
+/// The key of what the status in [`world`] says.
+fn current_key() -> String {
+    let world = world(&json!({}));
+    let status = world.workspace.unwrap().status.unwrap();
+    RunKey::of_status(&status).unwrap().hash()
+}
+
+#[test]
+fn a_run_never_starts_with_anything_else_than_what_its_key_stands_for() {
+    // The command was changed together with `runPolicy: OnDemand`, so that no other run took over the key.
+    let world = world(&json!({
+        "lastRun": {"key": current_key(), "name": "tool-1"},
+        "run": {"form": "file", "argv": ["python", "/workspace/other.py"]}
+    }));
+    assert_eq!(
+        never(&decide(&run(Some(&current_key()), None), &world, false, 101)),
         (Outcome::Cancelled, OutcomeReason::Superseded)
     );
 }

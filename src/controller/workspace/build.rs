@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use codeworkspace_api::{
-    BundleStatus, ResolvedLimits, ResolvedNeeds, RunStatus, RunnerStatus, SourceFailure, SourceState,
-    SourceStatus, Volume, condition, reason,
+    BundleStatus, ResolvedLimits, ResolvedNeeds, RunStatus, RunnerLanguage, RunnerStatus, SourceFailure,
+    SourceState, SourceStatus, Volume, condition, reason,
 };
 use codeworkspace_bundle::runner::{Engine, RunnerHandle};
 use codeworkspace_bundle::{Bundle, Caps, FileTree, Layer, Run, overlay, twins};
@@ -161,6 +161,8 @@ pub struct Plan {
     pub run: Option<Run>,
     /// Commands that the template brings.
     pub tools: BTreeSet<String>,
+    /// The template's name and languages.
+    pub template: Option<(String, Vec<RunnerLanguage>)>,
     /// The volume, with the operator's size limit filled in.
     pub volume: Volume,
     /// Sources of the former status, for the time since which one fails.
@@ -230,17 +232,39 @@ pub fn build(looked: &[Looked], files: Vec<Result<Files, Fault>>, plan: &Plan) -
 fn resolve_run(run: &Run, tree: &FileTree, plan: &Plan) -> Result<RunStatus, Problem> {
     let mount = plan.volume.mount_path.as_deref().unwrap_or(layout::DEFAULT_MOUNT);
     match run.resolve(tree, mount, &plan.tools) {
-        Ok(resolved) => Ok(RunStatus {
-            form: resolved.form.to_string(),
-            argv: resolved.argv,
-            warnings: resolved.warnings,
-        }),
+        Ok(mut resolved) => {
+            resolved
+                .warnings
+                .extend(interpreter_of_another_template(&resolved.argv, plan));
+            Ok(RunStatus {
+                form: resolved.form.to_string(),
+                argv: resolved.argv,
+                warnings: resolved.warnings,
+            })
+        }
         Err(error) => Err(Problem::permanent(
             Some(condition::RUNNER_RESOLVED),
             reason::RUN_INVALID,
             format!("run: {error}"),
         )),
     }
+}
+
+/// Argument lists get a template for `multi`, which need not have the interpreter that the list begins with.
+fn interpreter_of_another_template(argv: &[String], plan: &Plan) -> Option<String> {
+    let (template, languages) = plan.template.as_ref()?;
+    let program = argv.first()?;
+    let language = match program.rsplit('/').next()? {
+        "python" | "python3" | "pip" => RunnerLanguage::Python,
+        "node" | "npm" | "npx" | "tsx" | "tsc" => RunnerLanguage::Node,
+        _ => return None,
+    };
+    (!languages.contains(&language)).then(|| {
+        format!(
+            "RunnerTemplate {template} probably has no `{program}`: set runner.needs.language: {}",
+            language.as_str()
+        )
+    })
 }
 
 /// One problem for all sources that have no files, with the class of the first.

@@ -3,7 +3,7 @@
 //! Each begins with a version. A value of another version is unknown, and unknown never means changed or unchanged: inputs are
 //! built again, and a run key only counts together with the CodeRun or status that carries it.
 
-use codeworkspace_api::ResolvedLimits;
+use codeworkspace_api::{BundleStatus, CodeWorkspaceStatus, ResolvedLimits, RunStatus, RunnerStatus};
 use codeworkspace_bundle::Digest;
 use serde::Serialize;
 
@@ -48,7 +48,29 @@ pub struct RunKey<'a> {
     pub egress: &'a [String],
 }
 
-impl RunKey<'_> {
+impl<'a> RunKey<'a> {
+    /// The key of what has been resolved.
+    pub fn new(
+        bundle: &'a BundleStatus,
+        run: &'a RunStatus,
+        runner: &'a RunnerStatus,
+        egress: &'a [String],
+    ) -> Self {
+        Self {
+            digest: &bundle.digest,
+            argv: &run.argv,
+            template: runner.template.as_deref().unwrap_or_default(),
+            limits: &runner.limits,
+            egress,
+        }
+    }
+
+    /// The key of what a workspace's status says, if it says enough.
+    pub fn of_status(status: &'a CodeWorkspaceStatus) -> Option<Self> {
+        let egress = status.effective.as_ref().map_or(&[][..], |effective| &effective.egress);
+        Some(Self::new(status.bundle.as_ref()?, status.run.as_ref()?, status.runner.as_ref()?, egress))
+    }
+
     /// The key as it stands in status and on the CodeRun.
     pub fn hash(&self) -> String {
         hash(self)

@@ -37,7 +37,7 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
     let manifest = Manifest::parse(&workspace);
     let world = dereference(&context, &workspace, &manifest).await?;
     let runner = build::runner(&manifest, &world.templates);
-    let made = make(&context, &workspace, &manifest, &world, runner).await;
+    let made = make(&context, &workspace, &manifest, &world, runner).await?;
     let faults = made.faults.clone();
     let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
     let delay = schedule::next(
@@ -102,14 +102,14 @@ async fn make(
     manifest: &Manifest,
     world: &World,
     runner: Result<Option<Runner>, Problem>,
-) -> Made {
+) -> Result<Made, Error> {
     let former = workspace.status.clone().unwrap_or_default();
     let inputs = runner
         .as_ref()
         .ok()
         .and_then(|runner| inputs(workspace, manifest, world, runner.as_ref()));
     if inputs.is_some() && inputs == former.inputs && (world.stored || workspace.spec.run.is_none()) {
-        return Made {
+        return Ok(Made {
             inputs,
             sources: former.sources,
             bundle: MadeBundle::Former(former.bundle),
@@ -117,7 +117,7 @@ async fn make(
             runner: runner.ok().flatten().map(|runner| runner.status()),
             problems: Vec::new(),
             faults: Vec::new(),
-        };
+        });
     }
     let files = fetch_all(&context.github, &world.sources, manifest.links).await;
     let faults = faults(&files);
@@ -132,7 +132,7 @@ async fn make(
     let mut problems = problems_of_manifest(manifest);
     if let Some(kept) = kept_as_stale(workspace, &former, &world.sources, &files, &plan) {
         problems.extend(runner.err());
-        return Made {
+        return Ok(Made {
             inputs: None,
             sources: kept,
             bundle: MadeBundle::Former(former.bundle),
@@ -140,7 +140,7 @@ async fn make(
             runner: former.runner,
             problems,
             faults,
-        };
+        });
     }
     let looked = world.sources.clone();
     let Built {
@@ -149,17 +149,23 @@ async fn make(
         warnings,
         run,
         problems: of_bundle,
-    } = context.build(move || build::build(&looked, files, &plan)).await;
+    } = context.build(move || build::build(&looked, files, &plan)).await?;
     problems.extend(of_bundle);
     let runner = match runner {
         Ok(runner) => runner.map(|runner| runner.status()),
         Err(problem) => {
-            problems.push(problem);
+            // The command may have been refused against the bundle too, where more is known.
+            if !problems
+                .iter()
+                .any(|other| (other.condition, other.reason) == (problem.condition, problem.reason))
+            {
+                problems.push(problem);
+            }
             None
         }
     };
     let ready = problems.is_empty();
-    Made {
+    Ok(Made {
         inputs: inputs.filter(|_| ready),
         sources,
         bundle: match bundle {
@@ -170,7 +176,7 @@ async fn make(
         runner,
         problems,
         faults,
-    }
+    })
 }
 
 /// The hash of everything that is built from, when every source points somewhere certain.
@@ -271,6 +277,10 @@ fn plan(
         caps: Caps::from(configuration.bundle),
         config_map_bytes: configuration.delivery.config_map_bytes,
         run: manifest.run.as_ref().and_then(|run| run.as_ref().ok()).cloned(),
+        template: runner.map(|runner| {
+            let template = &runner.picked.template;
+            (template.name_any(), template.spec.languages.clone())
+        }),
         tools: runner.map_or_else(BTreeSet::new, |runner| {
             runner.picked.template.spec.tools.iter().cloned().collect()
         }),
@@ -360,14 +370,7 @@ async fn deliver(
     if let (true, Some(bundle), Some(run), Some(runner)) = (problems.is_empty(), &bundle, &run, &runner)
         && manifest.policy == RunPolicy::OnChange
     {
-        let key = RunKey {
-            digest: &bundle.digest,
-            argv: &run.argv,
-            template: runner.template.as_deref().unwrap_or_default(),
-            limits: &runner.limits,
-            egress: &manifest.network.egress,
-        }
-        .hash();
+        let key = RunKey::new(bundle, run, runner, &manifest.network.egress).hash();
         if last_run.as_ref().is_none_or(|last| last.key != key) {
             match apply::start_run(context, workspace, &key, &bundle.digest).await? {
                 Ok(object) => {

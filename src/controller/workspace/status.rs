@@ -140,13 +140,7 @@ pub fn refused(workspace: &CodeWorkspace, error: &str, now: Timestamp) -> CodeWo
 
 fn set_ready(conditions: &mut Conditions, found: &Found) {
     let Some(first) = found.problems.first() else {
-        let message = match &found.bundle {
-            Some(bundle) => format!(
-                "{} files, {} bytes, {}",
-                bundle.files, bundle.size_bytes, bundle.digest
-            ),
-            None => String::new(),
-        };
+        let message = found.bundle.as_ref().map(ToString::to_string).unwrap_or_default();
         conditions.set(condition::READY, State::True, reason::READY, message);
         return;
     };

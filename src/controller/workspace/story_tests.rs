@@ -477,3 +477,22 @@ async fn names_that_differ_only_in_case_are_warned_of() {
         "{warnings:?}"
     );
 }
+
+#[tokio::test]
+async fn a_list_that_begins_with_an_interpreter_of_another_template_is_warned_of() {
+    let story = Story::new().await;
+    let source = json!({"inline": {"path": "main.py", "content": "1"}});
+    let spec = |runner: Value| json!({"code": {"sources": [source]}, "run": ["python", "main.py"], "runner": runner});
+    story.apply(1, &spec(json!({})));
+    story.reconcile().await;
+    assert_eq!(
+        story.workspace().status.unwrap().run.unwrap().warnings,
+        ["RunnerTemplate node probably has no `python`: set runner.needs.language: python"]
+    );
+    story.apply(2, &spec(json!({"needs": {"language": "python"}})));
+    story.reconcile().await;
+    assert_eq!(
+        story.workspace().status.unwrap().run.unwrap().warnings,
+        Vec::<String>::new()
+    );
+}
