@@ -216,16 +216,3 @@ fn a_run_never_starts_with_anything_else_than_what_its_key_stands_for() {
         (Outcome::Cancelled, OutcomeReason::Superseded)
     );
 }
-
-#[test]
-fn a_run_whose_own_arguments_make_the_command_too_long_never_starts() {
-    let world = world(&json!({}));
-    let mut run = run(None, None);
-    run.spec.args = vec!["x".repeat(8192); 16];
-    assert_eq!(
-        never(&decide(&run, &world, true, 101)),
-        (Outcome::StartError, OutcomeReason::CommandNotStarted)
-    );
-    run.spec.args.pop();
-    assert!(matches!(decide(&run, &world, true, 101), Readiness::Ready(_)));
-}
