@@ -28,7 +28,7 @@ async fn the_examples_do_what_they_say_and_leave_no_difference() {
             ("shell", "      3 the\n      2 dog\n"),
         ] {
             let run = ran(story, name).await?;
-            assert_eq!(end(&run), End::SUCCEEDED, "{name}: {run:?}");
+            assert_eq!(end(&run), End::SUCCEEDED, "{name}: {:?}", run.status);
             assert_eq!(run.status.unwrap().stdout.unwrap().tail, stdout, "{name}");
         }
         let hello = ran(story, "hello-python")

@@ -123,7 +123,7 @@ async fn every_form_of_run_does_what_status_says() {
                 "{}",
                 form.name
             );
-            assert_eq!(end(&run), End::SUCCEEDED, "{}: {run:?}", form.name);
+            assert_eq!(end(&run), End::SUCCEEDED, "{}: {:?}", form.name, run.status);
             assert_eq!(
                 run.status.unwrap().stdout.unwrap().tail,
                 form.stdout,

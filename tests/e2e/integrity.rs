@@ -52,7 +52,7 @@ async fn a_bundle_that_was_replaced_by_hand_is_not_run() {
             exit_code: None,
             signal: None,
         };
-        assert_eq!(end(&ended), expected, "{ended:?}");
+        assert_eq!(end(&ended), expected, "{:?}", ended.status);
         let status = ended.status.unwrap();
         assert_eq!(status.stdout, None);
         for digest in [digest, evil.digest.to_string()] {

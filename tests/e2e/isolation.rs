@@ -79,7 +79,7 @@ async fn a_body_has_no_privileges_no_token_and_no_network() {
         let words: Vec<&str> = targets.iter().map(String::as_str).collect();
         story.create_run("look-around", "tool", &words).await?;
         let run = story.ended("look-around").await?;
-        assert_eq!(end(&run), End::SUCCEEDED, "{run:?}");
+        assert_eq!(end(&run), End::SUCCEEDED, "{:?}", run.status);
         let seen: Value = serde_json::from_str(&run.status.unwrap().stdout.unwrap().tail)?;
         assert_eq!(
             seen,

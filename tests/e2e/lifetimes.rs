@@ -26,10 +26,12 @@ async fn a_run_whose_pod_is_deleted_is_lost() {
                 outcome: "Lost",
                 reason: "PodDeleted",
                 exit_code: None,
-                signal: None
+                signal: Some(15)
             },
-            "{run:?}"
+            "{:?}",
+            run.status
         );
+        assert_eq!(run.status.unwrap().stdout.unwrap().tail, "began\n");
         // What was lost is not run again by itself.
         story.until_gone::<Pod>(&name).await?;
         assert_eq!(story.list::<CodeRun>().await?.len(), 1);
@@ -52,7 +54,7 @@ async fn a_body_that_fills_its_volume_is_evicted() {
         assert_eq!(
             end(&run),
             End { outcome: "Evicted", reason: "Evicted", exit_code: None, signal: None },
-            "{run:?}"
+            "{:?}", run.status
         );
         let message = run.status.unwrap().message.unwrap();
         assert!(message.contains("16Mi"), "{message}");

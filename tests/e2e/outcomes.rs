@@ -50,7 +50,7 @@ async fn exit_codes_and_signals_are_told_apart() {
         ];
         try_join_all(cases.into_iter().map(async |(name, command, expected)| {
             let (workspace, run) = story.ran(&story.apply(name, &shell(command)).await?).await?;
-            assert_eq!(end(&run), expected, "{command}: {run:?}");
+            assert_eq!(end(&run), expected, "{command}: {:?}", run.status);
             let last = workspace.status.unwrap().last_run.unwrap();
             assert_eq!(
                 (last.outcome, last.exit_code),
@@ -89,7 +89,7 @@ async fn a_kill_for_memory_is_told_even_when_the_body_outlives_it() {
         ];
         try_join_all(cases.into_iter().map(async |(name, spec, expected, stdout)| {
             let (_, run) = story.ran(&story.apply(name, &spec).await?).await?;
-            assert_eq!(end(&run), expected, "{name}: {run:?}");
+            assert_eq!(end(&run), expected, "{name}: {:?}", run.status);
             assert_eq!(run.status.unwrap().stdout.unwrap().tail, stdout, "{name}");
             anyhow::Ok(())
         }))
@@ -118,8 +118,8 @@ async fn a_body_that_does_not_end_in_time_is_ended() {
             )
             .await?;
         let status = run.status.clone().unwrap();
-        assert_eq!(end(&run).outcome, timed_out.outcome, "{run:?}");
-        assert_eq!(end(&run).reason, timed_out.reason, "{run:?}");
+        assert_eq!(end(&run).outcome, timed_out.outcome, "{:?}", run.status);
+        assert_eq!(end(&run).reason, timed_out.reason, "{:?}", run.status);
         assert_eq!(status.exit_code, None);
         assert_eq!(status.stdout.unwrap().tail, "began\n");
         let took = status
@@ -143,7 +143,7 @@ async fn output_is_counted_exactly_and_its_end_is_kept() {
         let (_, run) = story
             .ran(&story.apply("chatty", &python(body, &json!({}))).await?)
             .await?;
-        assert_eq!(end(&run), End::SUCCEEDED, "{run:?}");
+        assert_eq!(end(&run), End::SUCCEEDED, "{:?}", run.status);
         let status = run.status.unwrap();
         let stdout = status.stdout.unwrap();
         assert_eq!((stdout.total_bytes, stdout.truncated), (1_200_000, true));
@@ -178,7 +178,7 @@ async fn a_command_that_the_image_lacks_is_an_error_that_names_it() {
             exit_code: None,
             signal: None,
         };
-        assert_eq!(end(&run), expected, "{run:?}");
+        assert_eq!(end(&run), expected, "{:?}", run.status);
         let message = run.status.unwrap().message.unwrap();
         assert!(message.contains("no-such-command"), "{message}");
         Ok(())

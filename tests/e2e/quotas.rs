@@ -37,7 +37,7 @@ async fn a_namespace_that_allows_no_pods_says_so_in_the_words_of_its_quota() {
             exit_code: None,
             signal: None,
         };
-        assert_eq!(end(&run), expected, "{run:?}");
+        assert_eq!(end(&run), expected, "{:?}", run.status);
         let message = run.status.unwrap().message.unwrap();
         for part in ["exceeded quota: limits", "requested: pods=1", "limited: pods=0"] {
             assert!(message.contains(part), "{part} is not in {message}");
@@ -78,7 +78,7 @@ async fn runs_fit_into_quotas_on_resources_and_into_limit_ranges() {
         )
         .await?;
         let (_, run) = story.ran(&story.apply("tool", &hello()).await?).await?;
-        assert_eq!(end(&run), End::SUCCEEDED, "{run:?}");
+        assert_eq!(end(&run), End::SUCCEEDED, "{:?}", run.status);
         assert_eq!(run.status.unwrap().stdout.unwrap().tail, "within limits\n");
         Ok(())
     })

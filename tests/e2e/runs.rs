@@ -23,7 +23,7 @@ async fn a_run_made_by_hand_takes_its_own_arguments_and_time_limit() {
             .create_run("with-arguments", "tool", &["0", "a b", "$HOME", "$(HOME)"])
             .await?;
         let ended = story.ended("with-arguments").await?;
-        assert_eq!(end(&ended), End::SUCCEEDED, "{ended:?}");
+        assert_eq!(end(&ended), End::SUCCEEDED, "{:?}", ended.status);
         let status = ended.status.unwrap();
         assert_eq!(status.stdout.unwrap().tail, "['0', 'a b', '$HOME', '$(HOME)']\n");
         let bundle = workspace.status.unwrap().bundle.unwrap();
@@ -43,7 +43,8 @@ async fn a_run_made_by_hand_takes_its_own_arguments_and_time_limit() {
         assert_eq!(
             (end(&ended).outcome, end(&ended).reason),
             ("TimedOut", "TimeLimit"),
-            "{ended:?}"
+            "{:?}",
+            ended.status
         );
         Ok(())
     })
@@ -72,7 +73,7 @@ async fn a_run_waits_for_its_workspace_and_starts_when_it_is_ready() {
         });
         story.apply("tool", &spec).await?;
         let ended = story.ended("early").await?;
-        assert_eq!(end(&ended), End::SUCCEEDED, "{ended:?}");
+        assert_eq!(end(&ended), End::SUCCEEDED, "{:?}", ended.status);
         assert_eq!(ended.status.unwrap().stdout.unwrap().tail, "at last\n");
         Ok(())
     })

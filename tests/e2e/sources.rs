@@ -43,14 +43,14 @@ fn resolved(index: usize, kind: &str, files: i64, size_bytes: i64, revision: Opt
     }
 }
 
-fn failed(index: usize, reason: &str) -> Seen {
+fn failed(index: usize, reason: &str, revision: Option<&str>) -> Seen {
     Seen {
         path: format!("code.sources[{index}]"),
         kind: Some("github".to_owned()),
         state: SourceState::Failed,
         files: None,
         size_bytes: None,
-        revision: None,
+        revision: revision.map(str::to_owned),
         error: Some(("SourceResolutionError".to_owned(), reason.to_owned())),
     }
 }
@@ -84,8 +84,8 @@ async fn while_a_source_fails_nothing_starts_and_each_one_tells_what_became_of_i
             [
                 resolved(0, "inline", 1, 33, None),
                 resolved(1, "github", 2, 10, Some(&commit)),
-                failed(2, "RepoOrRefNotFound"),
-                failed(3, "PathNotFound"),
+                failed(2, "RepoOrRefNotFound", None),
+                failed(3, "PathNotFound", Some(&commit)),
             ]
         );
         let ready = condition(&two_fail, "Ready").unwrap();

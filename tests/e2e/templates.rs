@@ -69,7 +69,7 @@ async fn an_image_that_cannot_be_pulled_is_given_up_after_the_start_budget() {
                 exit_code: None,
                 signal: None,
             };
-            assert_eq!(end(&run), expected, "{run:?}");
+            assert_eq!(end(&run), expected, "{:?}", run.status);
             let message = run.status.unwrap().message.unwrap();
             assert!(message.contains("registry.invalid/no/such:image"), "{message}");
             story.until_gone::<Pod>(&run.metadata.name.unwrap()).await

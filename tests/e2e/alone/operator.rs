@@ -55,7 +55,7 @@ async fn a_run_ends_and_is_recorded_although_the_operator_was_away() {
 
         let (_, run) = story.ran(&workspace).await?;
         assert_eq!(run.name_any(), name);
-        assert_eq!(end(&run), End::SUCCEEDED, "{run:?}");
+        assert_eq!(end(&run), End::SUCCEEDED, "{:?}", run.status);
         let status = run.status.unwrap();
         assert_eq!(status.stdout.unwrap().tail, "began\nended\n");
         assert_eq!(status.pod_uid, running.uid());
