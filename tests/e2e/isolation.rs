@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::LogParams;
 use serde_json::{Value, json};
 
-use crate::support::{End, Story, end, inline, story};
+use crate::support::{End, Story, condition, end, inline, story};
 
 /// Looks around and tells as JSON. Policies take hold some moments after a pod starts, so a target counts as reachable only if it
 /// still is after a while.
@@ -75,7 +75,7 @@ async fn a_body_has_no_privileges_no_token_and_no_network() {
             "run": "look_around.py",
             "runPolicy": "OnDemand",
         });
-        story.apply("tool", &spec).await?;
+        let workspace = story.looked_at(&story.apply("tool", &spec).await?).await?;
         let words: Vec<&str> = targets.iter().map(String::as_str).collect();
         story.create_run("look-around", "tool", &words).await?;
         let run = story.ended("look-around").await?;
@@ -94,6 +94,13 @@ async fn a_body_has_no_privileges_no_token_and_no_network() {
                 "writable": ["/workspace", "/tmp", "/home/codeworkspace"],
                 "cwd": "/workspace",
             })
+        );
+
+        // That it is so here does not prove that each cluster enforces policies, and status says so.
+        let enforced = condition(&workspace, "NetworkEnforced").unwrap();
+        assert_eq!(
+            (enforced.status.as_str(), enforced.reason.as_str()),
+            ("Unknown", "NotVerified")
         );
 
         let pod: Pod = story.api().get("look-around").await?;

@@ -28,3 +28,4 @@ mod scans;
 mod sources;
 mod support;
 mod templates;
+mod volumes;

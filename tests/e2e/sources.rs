@@ -1,6 +1,9 @@
 //! Sources: all of them are tried, and what becomes of each stands in status.
 
-use codeworkspace_api::{CodeWorkspace, SourceState, SourceStatus};
+use std::time::Duration;
+
+use codeworkspace_api::{CodeWorkspace, SourceState, SourceStatus, labels};
+use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
 use crate::support::{End, bundle, condition, end, inline, story};
@@ -164,6 +167,44 @@ async fn a_moved_branch_leads_to_a_new_bundle_and_a_new_run() {
         assert_eq!(second_run.spec.digest.as_ref(), Some(&status.history[0]));
         assert_eq!(end(&second_run), End::SUCCEEDED);
         assert_eq!(second_run.status.unwrap().stdout.unwrap().tail, "two\n");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask test e2e"]
+async fn an_annotation_asks_for_a_scan_now() {
+    story(async |story| {
+        let repository = story.repository().await?;
+        repository.commit(&[("main.py", "print('one')\n")]).await?;
+        let spec = json!({
+            "code": {"sources": [{"github": {"repo": repository.full_name(), "ref": "main"}}]},
+            "run": "main.py",
+            "scanInterval": "24h",
+        });
+        let (first, first_run) = story.ran(&story.apply("tool", &spec).await?).await?;
+        repository.commit(&[("main.py", "print('two')\n")]).await?;
+        // A look-up's answer is shared for the resolver's floor, so that the first wish may still be told the former commit.
+        let wishes = async {
+            let mut every = tokio::time::interval(Duration::from_secs(1));
+            for wish in 0.. {
+                every.tick().await;
+                let annotations =
+                    json!({"metadata": {"annotations": {labels::RECONCILE_AT: wish.to_string()}}});
+                let parameters = PatchParams::default();
+                story
+                    .api::<CodeWorkspace>()
+                    .patch("tool", &parameters, &Patch::Merge(annotations))
+                    .await?;
+            }
+            anyhow::Ok(())
+        };
+        let ran = tokio::select! {
+            ran = story.ran_again(&first, first_run.metadata.name.as_deref()) => ran?,
+            Err(error) = wishes => return Err(error),
+        };
+        assert_eq!(ran.1.status.unwrap().stdout.unwrap().tail, "two\n");
         Ok(())
     })
     .await;
