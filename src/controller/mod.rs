@@ -86,7 +86,10 @@ impl Context {
     }
 
     /// Runs heavy work beside the reactor. Work that panics fails its own reconcile and nobody else's.
-    pub async fn build<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    pub async fn build<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
         // The semaphore is never closed, so there is always a permit in the end.
         let _permit = self.builds.acquire().await;
         tokio::task::spawn_blocking(work).await.map_err(Error::Panicked)

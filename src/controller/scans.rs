@@ -40,14 +40,10 @@ impl Scans {
             return false;
         };
         let mut times = self.times();
-        let asked = match times.asks.get(&run_uid) {
-            Some(asked) => *asked,
-            None => {
-                forget(&mut times.asks, now);
-                times.asks.insert(run_uid, now);
-                now
-            }
-        };
+        if !times.asks.contains_key(&run_uid) {
+            forget(&mut times.asks, now);
+        }
+        let asked = *times.asks.entry(run_uid).or_insert(now);
         let since = run
             .creation_timestamp()
             .map_or(asked, |created| created.0.min(asked));

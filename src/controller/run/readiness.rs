@@ -118,7 +118,11 @@ pub fn readiness<'a>(
     let key = run.annotations().get(labels::RUN_KEY);
     if key.is_some() && key != RunKey::of_status(status).map(|key| key.hash()).as_ref() {
         let message = format!("CodeWorkspace {name} has moved on to another state before this run started");
-        return Readiness::Never(Box::new(Settled::new(Outcome::Cancelled, OutcomeReason::Superseded, message)));
+        return Readiness::Never(Box::new(Settled::new(
+            Outcome::Cancelled,
+            OutcomeReason::Superseded,
+            message,
+        )));
     }
     Readiness::Ready(Start {
         workspace,

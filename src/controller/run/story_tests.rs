@@ -146,7 +146,7 @@ async fn a_run_whose_name_another_pod_still_has_waits_for_it_to_go_but_not_for_e
     story.reconcile(story.run()).await;
     assert_eq!(reason(), (None, Some(OutcomeReason::WorkspaceNotFound)));
     story.api.put(POD, pod_of_another_run());
-    story.clock.advance(Duration::from_secs(300));
+    story.clock.advance(Duration::from_mins(5));
     story.reconcile(story.run()).await;
     assert_eq!(
         reason(),

@@ -67,8 +67,16 @@ impl<'a> RunKey<'a> {
 
     /// The key of what a workspace's status says, if it says enough.
     pub fn of_status(status: &'a CodeWorkspaceStatus) -> Option<Self> {
-        let egress = status.effective.as_ref().map_or(&[][..], |effective| &effective.egress);
-        Some(Self::new(status.bundle.as_ref()?, status.run.as_ref()?, status.runner.as_ref()?, egress))
+        let egress = status
+            .effective
+            .as_ref()
+            .map_or(&[][..], |effective| &effective.egress);
+        Some(Self::new(
+            status.bundle.as_ref()?,
+            status.run.as_ref()?,
+            status.runner.as_ref()?,
+            egress,
+        ))
     }
 
     /// The key as it stands in status and on the CodeRun.

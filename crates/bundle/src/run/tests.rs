@@ -360,7 +360,10 @@ proptest! {
 #[test]
 fn arguments_that_are_too_long_together_are_refused_with_both_numbers() {
     let arguments = |last: usize| json!(["python", "x".repeat(65_536), "x".repeat(last)]);
-    assert_eq!(define_run(&arguments(65_530)).map(|run| run.form()), Ok(Form::Exec));
+    assert_eq!(
+        define_run(&arguments(65_530)).map(|run| run.form()),
+        Ok(Form::Exec)
+    );
     for (field, block) in [
         ("run", arguments(65_531)),
         ("run.exec", json!({ "exec": arguments(65_531) })),
