@@ -3,6 +3,7 @@
 //!
 //! `cargo bench --bench reconcile`
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark may fail and prints its result"
