@@ -20,44 +20,22 @@ async fn a_run_whose_pod_is_deleted_is_lost() {
         story.body_runs(&name).await?;
         story.api::<Pod>().delete(&name, &DeleteParams::default()).await?;
         let (_, run) = story.ran(&workspace).await?;
+        // The pod's last status, and with it the signal, is seen only if it comes before the pod's end.
+        let End {
+            outcome,
+            reason,
+            exit_code,
+            ..
+        } = end(&run);
         assert_eq!(
-            end(&run),
-            End {
-                outcome: "Lost",
-                reason: "PodDeleted",
-                exit_code: None,
-                signal: Some(15)
-            },
+            (outcome, reason, exit_code),
+            ("Lost", "PodDeleted", None),
             "{:?}",
             run.status
         );
-        assert_eq!(run.status.unwrap().stdout.unwrap().tail, "began\n");
         // What was lost is not run again by itself.
         story.until_gone::<Pod>(&name).await?;
         assert_eq!(story.list::<CodeRun>().await?.len(), 1);
-        Ok(())
-    })
-    .await;
-}
-
-#[tokio::test]
-#[ignore = "needs a cluster: cargo xtask test e2e"]
-async fn a_body_that_fills_its_volume_is_evicted() {
-    story(async |story| {
-        let body = "import time\nwith open('big', 'wb') as big:\n    big.write(b'x' * (64 << 20))\ntime.sleep(3600)\n";
-        let spec = json!({
-            "code": {"sources": [inline("body.py", body)]},
-            "run": "body.py",
-            "volume": {"sizeLimit": "16Mi"},
-        });
-        let (_, run) = story.ran(&story.apply("tool", &spec).await?).await?;
-        assert_eq!(
-            end(&run),
-            End { outcome: "Evicted", reason: "Evicted", exit_code: None, signal: None },
-            "{:?}", run.status
-        );
-        let message = run.status.unwrap().message.unwrap();
-        assert!(message.contains("16Mi"), "{message}");
         Ok(())
     })
     .await;
@@ -90,4 +68,32 @@ async fn a_deleted_workspace_takes_everything_with_it() {
         Ok(())
     })
     .await;
+}
+
+/// The kubelet measures volumes by polling, which on a busy node takes minutes.
+mod long {
+    use super::*;
+
+    #[tokio::test]
+    #[ignore = "needs a cluster: cargo xtask test e2e"]
+    async fn a_body_that_fills_its_volume_is_evicted() {
+        story(async |story| {
+            let body = "import time\nwith open('big', 'wb') as big:\n    big.write(b'x' * (64 << 20))\ntime.sleep(3600)\n";
+            let spec = json!({
+                "code": {"sources": [inline("body.py", body)]},
+                "run": "body.py",
+                "volume": {"sizeLimit": "16Mi"},
+            });
+            let (_, run) = story.ran(&story.apply("tool", &spec).await?).await?;
+            assert_eq!(
+                end(&run),
+                End { outcome: "Evicted", reason: "Evicted", exit_code: None, signal: None },
+                "{:?}", run.status
+            );
+            let message = run.status.unwrap().message.unwrap();
+            assert!(message.contains("16Mi"), "{message}");
+            Ok(())
+        })
+        .await;
+    }
 }
