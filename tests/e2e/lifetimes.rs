@@ -84,7 +84,15 @@ mod long {
                 "run": "body.py",
                 "volume": {"sizeLimit": "16Mi"},
             });
-            let (_, run) = story.ran(&story.apply("tool", &spec).await?).await?;
+            let workspace = story.looked_at(&story.apply("tool", &spec).await?).await?;
+            let name = workspace.status.clone().unwrap().last_run.unwrap().name;
+            story.body_runs(&name).await?;
+            story
+                .until(&name, "was evicted", |pod: &Pod| {
+                    pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Failed"))
+                })
+                .await?;
+            let (_, run) = story.ran(&workspace).await?;
             assert_eq!(
                 end(&run),
                 End { outcome: "Evicted", reason: "Evicted", exit_code: None, signal: None },

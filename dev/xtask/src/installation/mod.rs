@@ -71,6 +71,8 @@ pub(crate) struct Installation {
     tools: Tools,
     /// Whether the cluster belongs to this checkout.
     own: bool,
+    /// Whether it may stay: the cluster is the checkout's own, or an earlier command had installed it already.
+    may_stay: bool,
 }
 
 impl Installation {
@@ -81,9 +83,7 @@ impl Installation {
         let own = matches!(cluster, Cluster::Own(_));
         steps.say("the cluster");
         let tools = Tools::new(cluster.ensure_up()?)?;
-        if !own {
-            refuse_foreign_installation(&tools)?;
-        }
+        let may_stay = own || is_ours(&tools)?;
         steps.say("images");
         let images = images::build(&[], options.images)?;
         if !options.images_loaded {
@@ -115,15 +115,18 @@ impl Installation {
             READY_TIMEOUT,
         ])?;
         steps.say("installed");
-        Ok(Self { tools, own })
+        Ok(Self { tools, own, may_stay })
     }
 
     /// The installation that an earlier command left, to remove it.
     pub(crate) fn find(options: &Options) -> Result<Self> {
         let cluster = Cluster::choose(options.kubeconfig.clone())?;
+        let tools = Tools::new(cluster.kubeconfig_path())?;
+        let own = matches!(cluster, Cluster::Own(_));
         Ok(Self {
-            own: matches!(cluster, Cluster::Own(_)),
-            tools: Tools::new(cluster.kubeconfig_path())?,
+            own,
+            may_stay: own || is_ours(&tools)?,
+            tools,
         })
     }
 
@@ -132,9 +135,14 @@ impl Installation {
         &self.tools
     }
 
-    /// Whether the cluster belongs to this checkout. Another one is left as it was found.
+    /// Whether the cluster belongs to this checkout.
     pub(crate) fn is_on_own_cluster(&self) -> bool {
         self.own
+    }
+
+    /// Leaves somebody else's cluster as it was found. The checkout's own keeps the installation, which saves time.
+    pub(crate) fn leave(&self) -> Result<()> {
+        if self.may_stay { Ok(()) } else { self.remove() }
     }
 
     /// Removes everything that was installed, every workspace of the cluster with it.
@@ -161,18 +169,20 @@ impl Installation {
     }
 }
 
-/// Somebody's own installation is not to be taken over. Ours is known by the namespace that only development has.
-fn refuse_foreign_installation(tools: &Tools) -> Result<()> {
+/// Whether an earlier command installed the product here, which the namespace that only development has tells. Somebody else's
+/// installation is not to be taken over or removed: that is an error.
+fn is_ours(tools: &Tools) -> Result<bool> {
     let there = |kind: &str, name: &str| -> Result<bool> {
         let found = tools.kubectl(&["get", kind, name, "--ignore-not-found", "--output=name"])?;
         Ok(!found.trim().is_empty())
     };
+    let ours = there("namespace", DEVELOPMENT_NAMESPACE)?;
     ensure!(
-        there("namespace", DEVELOPMENT_NAMESPACE)? || !there("customresourcedefinition", KINDS[0])?,
+        ours || !there("customresourcedefinition", KINDS[0])?,
         "the product is installed on the cluster of KUBECONFIG={} already, and not by this command: use another cluster",
         tools.kubeconfig().display()
     );
-    Ok(())
+    Ok(ours)
 }
 
 /// Names of the images that the nodes have. The name of one of ours changes with its content.
@@ -297,7 +307,7 @@ impl Steps {
     }
 }
 
-/// Whether a file of the checkout is there; for commands that read folders of it.
+/// The path of a file or folder of the checkout, which must be there.
 pub(crate) fn in_checkout(relative: &str) -> Result<String> {
     let path = crate::checkout().join(relative);
     ensure!(

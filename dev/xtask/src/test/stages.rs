@@ -40,7 +40,7 @@ pub(super) fn lint(_: &Arguments) -> Result<()> {
 /// Every test that needs nothing but this machine.
 pub(super) fn unit(arguments: &Arguments) -> Result<()> {
     let test = |options: &[&str], of_runner: &[&str]| {
-        let mut words = vec!["test"];
+        let mut words = vec!["test", "--no-fail-fast"];
         words.extend(options);
         // A sign for each of the many tests; of those that fail, everything.
         words.extend(["--", "--quiet"]);
@@ -91,10 +91,8 @@ pub(super) fn e2e(arguments: &Arguments) -> Result<()> {
         ("CODEWORKSPACE_DIAGNOSTICS", diagnostics),
     ];
     let outcome = cargo(&ignored("e2e", arguments, &[E2E_THREADS]), &environment);
-    if !installation.is_on_own_cluster() {
-        installation.remove()?;
-    }
-    outcome
+    let left = installation.leave();
+    outcome.and(left)
 }
 
 /// The arguments of cargo that run the tests of one file that are left out otherwise.
