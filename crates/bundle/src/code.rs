@@ -3,6 +3,7 @@
 mod entry;
 mod github;
 mod inline;
+mod local;
 mod reference;
 mod repository;
 mod target;
@@ -13,10 +14,11 @@ use serde_json::Value;
 pub use entry::{Source, SourceEntry, SourceKind};
 pub use github::GithubSource;
 pub use inline::InlineSource;
+pub use local::{LocalPattern, LocalSource};
 pub use reference::{CacheClass, CommitId, CommitIdError, GitReference, GitReferenceError};
 pub use repository::{Repository, RepositoryError};
 pub use target::Target;
-pub use workspace::{LocalPattern, LocalSource, RefSource, WorkspacePath};
+pub use workspace::{RefSource, WorkspacePath};
 
 use crate::{
     field::FieldError,

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::{GithubSource, InlineSource, LocalSource, RefSource, github, inline, workspace};
+use super::{GithubSource, InlineSource, LocalSource, RefSource, github, inline, local, workspace};
 use crate::{
     field::FieldError,
     object::{self, MOST_FAULTS, Shape, kind, place},
@@ -71,7 +71,7 @@ impl SourceKind {
     fn shape(self) -> &'static Shape {
         match self {
             Self::Inline => &inline::SHAPE,
-            Self::Local => &workspace::LOCAL_SHAPE,
+            Self::Local => &local::SHAPE,
             Self::Github => &github::SHAPE,
             Self::Ref => &workspace::REF_SHAPE,
         }
@@ -180,7 +180,7 @@ fn unknown_keys(field: &str, map: &Map<String, Value>, kind: Option<SourceKind>)
 fn read_kind(kind: SourceKind, field: &str, value: &Value) -> Result<Source, Vec<FieldError>> {
     match kind {
         SourceKind::Inline => inline::read(field, value).map(Source::Inline),
-        SourceKind::Local => workspace::read_local(field, value).map(Source::Local),
+        SourceKind::Local => local::read(field, value).map(Source::Local),
         SourceKind::Github => github::read(field, value).map(Source::Github),
         SourceKind::Ref => workspace::read_ref(field, value).map(Source::Ref),
     }

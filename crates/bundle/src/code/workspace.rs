@@ -1,25 +1,14 @@
-//! The sources that read the workspace: `local` and `ref`.
+//! Paths of the workspace, and the sources that are other workspaces: `ref`.
 
 use std::{fmt, str::FromStr};
 
 use serde_json::Value;
 
-use super::Target;
 use crate::{
     field::FieldError,
     object::{Object, Shape, kind, place},
     path::{BundlePath, PathError, PathRule, without_leading_dot},
     quote::Quoted,
-};
-
-pub(super) const LOCAL_SHAPE: Shape = Shape {
-    fields: &["path", "as", "glob"],
-    hints: &[
-        ("pattern", "did you mean `glob`?"),
-        ("to", "did you mean `as`?"),
-        ("dest", "did you mean `as`?"),
-        ("target", "did you mean `as`?"),
-    ],
 };
 
 pub(super) const REF_SHAPE: Shape = Shape {
@@ -71,75 +60,11 @@ impl fmt::Display for WorkspacePath {
     }
 }
 
-/// What a `local` source takes: a file, a folder or everything that matches a pattern.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalPattern {
-    /// The path, in which `*`, `?` and `[…]` may stand.
-    pub path: WorkspacePath,
-    /// Whether it was written with a `/` at its end, so that it has to be a folder.
-    pub must_be_folder: bool,
-}
-
-impl FromStr for LocalPattern {
-    type Err = PathError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self {
-            path: text.parse()?,
-            must_be_folder: text.ends_with('/'),
-        })
-    }
-}
-
-/// A `local` source: files of the workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LocalSource {
-    /// Which files.
-    pub pattern: LocalPattern,
-    /// Which files of a folder.
-    pub glob: Option<String>,
-    /// Where they land in the bundle.
-    pub target: Target,
-}
-
 /// A `ref` source: everything that another code workspace consists of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefSource {
     /// Which workspace.
     pub path: WorkspacePath,
-}
-
-pub(super) fn read_local(field: &str, value: &Value) -> Result<LocalSource, Vec<FieldError>> {
-    if let Value::String(text) = value {
-        let pattern = text
-            .parse()
-            .map_err(|error: PathError| vec![FieldError::new(field, error)])?;
-        return Ok(LocalSource {
-            pattern,
-            glob: None,
-            target: Target::default(),
-        });
-    }
-    let mut issues = Vec::new();
-    let object = read_object(field, value, &LOCAL_SHAPE, &mut issues).ok_or_else(|| issues.clone())?;
-    object.require("path", &mut issues);
-    let pattern = object.parsed("path", &mut issues);
-    let target = object.parsed("as", &mut issues).unwrap_or_default();
-    let glob = object.string("glob", &mut issues).map(str::to_owned);
-    if glob.as_deref() == Some("") {
-        issues.push(FieldError::new(
-            object.place("glob"),
-            "is empty: it would match no file, so leave it out",
-        ));
-    }
-    match pattern {
-        Some(pattern) if issues.is_empty() => Ok(LocalSource {
-            pattern,
-            glob,
-            target,
-        }),
-        _ => Err(issues),
-    }
 }
 
 pub(super) fn read_ref(field: &str, value: &Value) -> Result<RefSource, Vec<FieldError>> {
@@ -168,7 +93,7 @@ pub(super) fn read_ref(field: &str, value: &Value) -> Result<RefSource, Vec<Fiel
 }
 
 /// The object form of a source that also has a string form.
-fn read_object<'a>(
+pub(super) fn read_object<'a>(
     field: &'a str,
     value: &'a Value,
     shape: &Shape,
