@@ -6,6 +6,10 @@
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
+mod environment;
+
+pub(crate) use environment::{runtime, sandbox};
+
 const PATH_MAX: u32 = 1024;
 const SOURCES_MAX: u32 = 64;
 const INLINE_MAX: u32 = 524_288;
@@ -65,7 +69,7 @@ fn inline() -> Schema {
 
 fn local() -> Schema {
     json_schema!({
-        "description": "A file, folder or glob of the workspace root. Not implemented yet.",
+        "description": "A file, folder or glob of `spec.root`, as a path or an object with `path`.",
         "x-kubernetes-preserve-unknown-fields": true,
         "maxProperties": KEYS_MAX,
         "minLength": 1,
@@ -73,15 +77,15 @@ fn local() -> Schema {
         "required": ["path"],
         "properties": {
             "path": {
-                "description": "Path in the workspace root; a trailing `/` means a folder.",
+                "description": "Path in the root: a file, a folder (a trailing `/` insists on one) or a glob.",
                 "type": "string", "minLength": 1, "maxLength": PATH_MAX
             },
             "as": {
-                "description": "Path in the bundle; the same as `path` when absent.",
+                "description": "Path in the bundle; the same as `path` when absent. With a trailing `/` it is a folder that receives.",
                 "type": "string", "minLength": 1, "maxLength": PATH_MAX
             },
             "glob": {
-                "description": "Which files of the folder.",
+                "description": "Which files of the folder: `*`, `?` and `[…]` within a name, `**` across folders.",
                 "type": "string", "maxLength": PATH_MAX
             }
         }
@@ -119,7 +123,7 @@ fn github() -> Schema {
 
 fn workspace() -> Schema {
     json_schema!({
-        "description": "Another workspace whose bundle comes in here. Not implemented yet.",
+        "description": "Another workspace whose sources come in here, as a path or an object with `path`: a folder of `spec.root` with a manifest, else the CodeWorkspace of this namespace whose `path` it is.",
         "x-kubernetes-preserve-unknown-fields": true,
         "maxProperties": KEYS_MAX,
         "minLength": 1,
@@ -248,12 +252,13 @@ pub(crate) fn secrets(_: &mut SchemaGenerator) -> Schema {
         "x-kubernetes-preserve-unknown-fields": true,
         "maxProperties": 64,
         "additionalProperties": {
+            "description": "Exactly one of `vault`, `oauth` and `value`.",
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": true,
             "maxProperties": KEYS_MAX,
             "properties": {
                 "vault": {"description": "Slug of a secret in the inventory.", "type": "string", "minLength": 1, "maxLength": 80},
-                "oauth": {"description": "Name of a connector.", "x-kubernetes-preserve-unknown-fields": true},
+                "oauth": {"description": "Driver of a connector in the inventory.", "type": "string", "minLength": 1, "maxLength": 63},
                 "value": {"description": "A plain value.", "type": "string", "maxLength": 65_536}
             }
         }
@@ -287,10 +292,20 @@ pub(crate) fn origin(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// A block that is taken as it stands: its own issue gives it a meaning.
+/// A block that is taken as it stands.
 pub(crate) fn open(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": true
+    })
+}
+
+/// A list that is taken as it stands.
+pub(crate) fn open_list(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "array",
+        "maxItems": 64,
+        "x-kubernetes-list-type": "atomic",
+        "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}
     })
 }

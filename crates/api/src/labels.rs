@@ -18,6 +18,10 @@ pub const RUN_KEY: &str = "codeworkspace.dev/run-key";
 pub const BUNDLE_DIGEST: &str = "codeworkspace.dev/bundle-digest";
 /// Annotation that asks for a scan now: any new value counts once.
 pub const RECONCILE_AT: &str = "codeworkspace.dev/reconcile-at";
+/// Label of a namespace, value `true`: its `github` sources must name whole commit ids.
+pub const REQUIRE_PIN: &str = "codeworkspace.dev/require-pin";
+/// Value of [`CLASS`] for the pod that reads a volume for `spec.root`.
+pub const CLASS_READER: &str = "reader";
 
 /// Longest label value (Kubernetes' limit).
 const LABEL_MAX: usize = 63;

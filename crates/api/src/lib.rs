@@ -9,21 +9,32 @@
 mod blocks;
 pub mod condition;
 mod crd;
+mod inventory;
 pub mod labels;
+mod pod;
 pub mod reason;
+mod root;
 mod run;
 mod template;
 mod workspace;
 
 pub use crd::{crds, file_name};
+pub use inventory::{
+    Access, Audit, Connector, ConnectorStatus, Grant, SecretEntry, SecretInventory, SecretInventorySpec,
+    SecretInventoryStatus, SecretKind, SecretReference,
+};
+pub use pod::{Pod, VolumeDelivery};
+pub use root::{
+    ClaimRoot, ConfigMapItem, ConfigMapRoot, FluxKind, FluxSourceRoot, GithubRoot, Root, RootStatus,
+};
 pub use run::{
     CodeRun, CodeRunSpec, CodeRunStatus, Outcome, OutcomeReason, StreamStatus, WorkspaceReference,
 };
 pub use template::{ImagePullPolicy, RunnerLanguage, RunnerTemplate, RunnerTemplateSpec};
 pub use workspace::{
-    BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus,
-    Links, ResolvedLimits, ResolvedNeeds, RunPolicy, RunStatus, RunnerStatus, SourceFailure, SourceState,
-    SourceStatus, Volume,
+    BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, ConcurrencyPolicy, EffectiveStatus,
+    LastRunStatus, Links, ResolvedLimits, ResolvedNeeds, RunPolicy, RunStatus, RunnerStatus, SourceFailure,
+    SourceState, SourceStatus, Volume,
 };
 
 /// API group of every kind in this crate.

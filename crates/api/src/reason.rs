@@ -43,3 +43,55 @@ pub const SOURCE_UNAVAILABLE: &str = "SourceUnavailable";
 pub const VOLUME_TOO_SMALL: &str = "VolumeTooSmall";
 /// A failure that is tried again by itself.
 pub const PROGRESSING_WITH_RETRY: &str = "ProgressingWithRetry";
+
+/// A referenced workspace does not exist yet, or is not ready; its appearance heals the one that waits.
+pub const WAITING: &str = "Waiting";
+/// References lead back to where they came from; the message has the whole way.
+pub const CYCLE: &str = "Cycle";
+/// References go deeper than five edges.
+pub const TOO_DEEP: &str = "TooDeep";
+/// A `ref` names something that is no code workspace.
+pub const KIND_ERROR: &str = "KindError";
+/// A `ref` has a form that cannot be resolved here, for example a path that leaves the root.
+pub const REFERENCE_REFUSED: &str = "ReferenceRefused";
+/// The manifest of a referenced workspace is wrong.
+pub const REFERENCE_INVALID: &str = "ReferenceInvalid";
+/// What several referenced workspaces say about runner, secrets or network contradicts itself.
+pub const INHERITANCE_CONFLICT: &str = "InheritanceConflict";
+
+/// `local`, or `ref` to a folder, without `spec.root`.
+pub const ROOT_MISSING: &str = "RootMissing";
+/// An object of `spec.root` does not exist in the namespace.
+pub const ROOT_NOT_FOUND: &str = "RootNotFound";
+/// An object of `spec.root` is there and has no files yet; it heals by itself.
+pub const ROOT_NOT_READY: &str = "RootNotReady";
+/// `spec.root` needs something that this cluster or the operator's configuration does not have.
+pub const ROOT_NOT_SUPPORTED: &str = "RootNotSupported";
+/// What stands at `spec.root` is refused, for example a path that two ConfigMaps give, or an artifact with a wrong digest.
+pub const ROOT_REFUSED: &str = "RootRefused";
+/// The volume of `spec.root` is in use on another node.
+pub const ROOT_IN_USE: &str = "RootInUse";
+/// A key that `items` names is not in its ConfigMap.
+pub const KEY_NOT_FOUND: &str = "KeyNotFound";
+/// Nothing of the root matches.
+pub const PATH_NOT_FOUND: &str = "PathNotFound";
+
+/// A `github` reference is no whole commit id, and the cluster or the namespace wants one.
+pub const PIN_REQUIRED: &str = "PinRequired";
+/// The last good state of a source is older than the operator permits.
+pub const STALE_TOO_LONG: &str = "StaleTooLong";
+
+/// No SecretInventory of the namespace has a connector of this driver, or a secret of this slug.
+pub const CONNECTOR_NOT_FOUND: &str = "ConnectorNotFound";
+/// Two connectors of one driver in a namespace; the message names both.
+pub const DUPLICATE_CONNECTOR: &str = "DuplicateConnector";
+/// A connector of a driver that this version does not know.
+pub const UNKNOWN_DRIVER: &str = "UnknownDriver";
+/// The operator may not read Secrets in this namespace; the message says how it is permitted.
+pub const SECRET_NOT_READABLE: &str = "SecretNotReadable";
+/// The Secret does not exist.
+pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
+/// The Secret lacks the key, or what is there is no credential.
+pub const SECRET_INVALID: &str = "SecretInvalid";
+/// The other side does not take the credential.
+pub const AUTH_FAILED: &str = "AuthFailed";

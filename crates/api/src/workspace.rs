@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::blocks;
+use crate::pod::{Pod, VolumeDelivery};
+use crate::root::{Root, RootStatus};
 
 /// A code workspace (AIP-26): the sources of one bundle, the command that runs it and the runner that hosts it. The
-/// blocks `code`, `run`, `runner`, `secrets`, `network`, `inputs`, `outputs`, `inputsFiles` and `outputsFiles` stand as the
-/// AIP texts define them (draft of August 2026); everything else is this operator's own.
-#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// blocks `code`, `run`, `runner`, `runtime`, `sandbox`, `secrets`, `network`, `inputs`, `outputs`, `inputsFiles` and
+/// `outputsFiles` stand as the AIP texts define them (draft of August 2026); everything else is this operator's own.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "codeworkspace.dev",
     version = "v1alpha1",
@@ -68,6 +70,16 @@ pub struct CodeWorkspaceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "blocks::runner")]
     pub runner: Option<Value>,
+    /// The older form of `runner` (AIP-17 before May 2026), which also held environment, files and network. It is
+    /// converted, with a warning that says what to write instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "blocks::runtime")]
+    pub runtime: Option<Value>,
+    /// The sandbox that the body expects (AIP-36): the block itself, or one of `{inline}`, `{ref}` and `{file}`. Its limits and
+    /// hosts are merged into those of `runner` and `network`; what this operator cannot give is refused by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "blocks::sandbox")]
+    pub sandbox: Option<Value>,
     /// Secrets by environment variable (AIP-19). Not implemented yet: refused in status as NotYetSupported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "blocks::secrets")]
@@ -105,9 +117,24 @@ pub struct CodeWorkspaceSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 253)))]
     pub required_capabilities: Vec<String>,
+    /// The workspace-relative path that this object stands for, which `ref` and a string `code` of other workspaces look
+    /// up; `./<name>` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub path: Option<String>,
+    /// Where `local` sources, and `ref` to a folder, read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<Root>,
     /// When the workspace runs; `OnChange` when absent (`OnDemand` for a workspace with `inputs`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_policy: Option<RunPolicy>,
+    /// When to run by the clock, as a cron line. Not implemented yet: refused in status as NotYetSupported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 128))]
+    pub schedule: Option<String>,
+    /// What a new run does while an older one is under way. Not implemented yet: refused in status as NotYetSupported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub concurrency_policy: Option<ConcurrencyPolicy>,
     /// How often floating references (branches, tags) are looked up, as a Go duration such as `10m` (the default). At
     /// least `30s`. Set the annotation `codeworkspace.dev/reconcile-at` to a new value to scan at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +149,10 @@ pub struct CodeWorkspaceSpec {
     /// The volume that holds the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<Volume>,
+    /// Where and as what the pod runs, as far as its template allows. Not implemented yet: refused in status as
+    /// NotYetSupported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<Pod>,
     /// Keys that this version does not know. The API server keeps them, so that they can be named instead of vanishing.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -135,6 +166,19 @@ pub enum RunPolicy {
     OnChange,
     /// Only when somebody makes a CodeRun.
     OnDemand,
+    /// Again as soon as it ended. Not implemented yet: refused in status as NotYetSupported.
+    Always,
+}
+
+/// What a new run does while an older one is under way.
+#[derive(JsonSchema, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConcurrencyPolicy {
+    /// Both run.
+    Allow,
+    /// The new one is left out.
+    Forbid,
+    /// The older one is ended.
+    Replace,
 }
 
 /// What happens to links in archives that cannot be kept.
@@ -163,6 +207,10 @@ pub struct Volume {
     /// Mount the bundle read-only; the body can then write only below `/tmp` and its home.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
+    /// How the bundle reaches the pod; `Auto` when absent. `Fetch` and `PersistentVolume` are not implemented yet: refused
+    /// in status as NotYetSupported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<VolumeDelivery>,
     /// Keys that this version does not know, kept so that they can be named.
     #[serde(flatten)]
     #[schemars(skip)]
@@ -176,8 +224,8 @@ pub struct CodeWorkspaceStatus {
     /// The generation that this status speaks of; -1 before the first look, so that a new object never counts as current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `SourcesResolved`, `RunnerResolved`, `NetworkEnforced`, `LastRunSucceeded`; `Reconciling`, `Stalled` and
-    /// `Stale` are there only while true.
+    /// `Ready`, `SourcesResolved`, `RunnerResolved`, `SecretsResolved`, `NetworkEnforced`, `LastRunSucceeded`; `Reconciling`,
+    /// `Stalled` and `Stale` are there only while true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -190,9 +238,21 @@ pub struct CodeWorkspaceStatus {
     /// Digests of the last ten bundles, newest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<String>,
-    /// Every source in the manifest's order.
+    /// The sources in the manifest's order, those that a `ref` brings in its place; at most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<SourceStatus>,
+    /// How many sources are not listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources_omitted: Option<i64>,
+    /// What stands at `spec.root`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<RootStatus>,
+    /// What should be written otherwise although it works, such as an older form of a block.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The value of the annotation `codeworkspace.dev/reconcile-at` that was acted upon last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_reconcile_at: Option<String>,
     /// What will be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunStatus>,
@@ -242,7 +302,8 @@ impl fmt::Display for BundleStatus {
 #[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceStatus {
-    /// Its place in the manifest, for example `code.sources[1]`.
+    /// Its place in the manifest, for example `code.sources[1]`, or `code.sources[1] > render-utils > code.sources[0]` for a
+    /// source of another workspace.
     pub path: String,
     /// `inline`, `local`, `github` or `ref`; absent when the entry names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,7 +312,7 @@ pub struct SourceStatus {
     pub summary: String,
     /// What became of it.
     pub state: SourceState,
-    /// The whole commit id, for `github`.
+    /// What identifies its files: the whole commit id for `github`, the revision of the root for `local`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Number of files it contributes before overlay.
@@ -372,6 +433,9 @@ pub struct EffectiveStatus {
     pub egress: Vec<String>,
     /// Native packages that the manifest asks for.
     pub native: Vec<String>,
+    /// Environment variables that the manifest binds to secrets, connectors or values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
 }
 
 /// The run of the current key.

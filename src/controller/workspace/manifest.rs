@@ -1,6 +1,6 @@
 //! A workspace's spec, parsed once. Pure. Everything that is wrong is kept, not only the first thing.
 
-use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume};
+use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume, VolumeDelivery};
 use codeworkspace_bundle::runner::{RunnerDefinition, define_runner};
 use codeworkspace_bundle::{Code, FieldError, Network, Run, define_code, define_network, define_run};
 use codeworkspace_protocol::layout;
@@ -149,16 +149,27 @@ fn mount_path(volume: Option<&Volume>) -> Option<FieldError> {
 fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> Vec<String> {
     let blocks = [
         ("secrets", spec.secrets.is_some()),
+        ("runtime", spec.runtime.is_some()),
+        ("sandbox", spec.sandbox.is_some()),
         ("inputs", spec.inputs.is_some()),
         ("outputs", spec.outputs.is_some()),
         ("inputsFiles", spec.inputs_files.is_some()),
         ("outputsFiles", spec.outputs_files.is_some()),
+        ("runPolicy: Always", spec.run_policy == Some(RunPolicy::Always)),
+        ("schedule", spec.schedule.is_some()),
+        ("concurrencyPolicy", spec.concurrency_policy.is_some()),
+        ("pod", spec.pod.is_some()),
     ];
     let blocks = blocks
         .into_iter()
         .filter(|(_, set)| *set)
         .map(|(field, _)| field.to_owned());
+    let delivery = spec.volume.as_ref().and_then(|volume| volume.delivery);
+    let delivery = delivery
+        .filter(|delivery| !matches!(delivery, VolumeDelivery::Auto | VolumeDelivery::ConfigMap))
+        .map(|delivery| format!("volume.delivery: {}", delivery.as_str()));
     blocks
+        .chain(delivery)
         .chain(runner.into_iter().flat_map(unsupported_in_runner))
         .collect()
 }

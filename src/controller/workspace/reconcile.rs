@@ -390,6 +390,7 @@ async fn deliver(
             .as_ref()
             .map(|runner| runner.needs.native.clone())
             .unwrap_or_default(),
+        ..EffectiveStatus::default()
     };
     let inputs = inputs.filter(|_| problems.is_empty());
     let has_run = workspace.spec.run.is_some();

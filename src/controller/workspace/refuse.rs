@@ -1,10 +1,8 @@
 //! What becomes of a workspace that cannot be read: only its status says so.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec};
-use serde_json::Value;
 
 use super::reconcile::write;
 use super::status;
@@ -24,26 +22,7 @@ pub async fn refuse(unreadable: Unreadable, context: Arc<Context>) -> Result<(),
 pub fn without_spec(unreadable: &Unreadable) -> CodeWorkspace {
     CodeWorkspace {
         metadata: unreadable.metadata.clone(),
-        spec: CodeWorkspaceSpec {
-            code: Value::Null,
-            run: None,
-            runner: None,
-            secrets: None,
-            network: None,
-            inputs: None,
-            outputs: None,
-            inputs_files: None,
-            outputs_files: None,
-            description: None,
-            source: None,
-            required_capabilities: Vec::new(),
-            run_policy: None,
-            scan_interval: None,
-            suspend: false,
-            links: None,
-            volume: None,
-            unknown: BTreeMap::new(),
-        },
+        spec: CodeWorkspaceSpec::default(),
         status: serde_json::from_value(unreadable.status.clone()).ok(),
     }
 }

@@ -80,6 +80,7 @@ pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeW
         runner: found.runner,
         effective: Some(found.effective).filter(|effective| *effective != EffectiveStatus::default()),
         last_run,
+        ..CodeWorkspaceStatus::default()
     }
 }
 
