@@ -14,7 +14,7 @@ use serde_json::Value;
 pub use entry::{Source, SourceEntry, SourceKind};
 pub use github::GithubSource;
 pub use inline::InlineSource;
-pub use local::{LocalPattern, LocalSource};
+pub use local::{LocalPattern, LocalPatternError, LocalSource};
 pub use reference::{CacheClass, CommitId, CommitIdError, GitReference, GitReferenceError};
 pub use repository::{Repository, RepositoryError};
 pub use target::Target;

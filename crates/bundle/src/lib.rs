@@ -36,6 +36,7 @@ mod digest;
 mod field;
 #[cfg(test)]
 mod fixtures;
+mod glob;
 mod gzip;
 mod language;
 mod link;
@@ -58,6 +59,7 @@ pub use caps::{BundleSizeError, Caps};
 pub use code::{Code, GithubSource, SourceEntry, SourceKind, define_code};
 pub use digest::{Digest, DigestError};
 pub use field::FieldError;
+pub use glob::{Glob, GlobError, GlobRule, MAX_GLOB_BYTES};
 pub use language::Language;
 pub use link::{LinkError, LinkRule, link_destination};
 pub use near::nearest_paths;

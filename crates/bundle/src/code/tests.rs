@@ -55,7 +55,7 @@ fn all_four_kinds_are_read_in_their_order() {
     };
     let local = LocalSource {
         pattern: "shared/templates/".parse().unwrap(),
-        glob: Some("*.html".to_owned()),
+        glob: Some("*.html".parse().unwrap()),
         target: Target::Folder(Some(path("templates"))),
     };
     let github = GithubSource {
@@ -135,17 +135,20 @@ fn local_and_ref_have_string_forms() {
 }
 
 #[test]
-fn a_trailing_slash_of_a_local_path_is_remembered() {
+fn a_local_path_is_a_folder_by_its_slash_and_a_pattern_by_its_characters() {
     let pattern = |text: &str| {
         let Source::Local(LocalSource { pattern, .. }) = one(&json!({ "local": text })) else {
             panic!("local")
         };
-        (pattern.path.to_string(), pattern.must_be_folder)
+        let glob = pattern.glob.map(|glob| glob.to_string());
+        (pattern.path.to_string(), pattern.must_be_folder, glob)
     };
-    assert_eq!(pattern("lib"), ("./lib".to_owned(), false));
-    assert_eq!(pattern("lib/"), ("./lib".to_owned(), true));
-    assert_eq!(pattern("./"), ("./".to_owned(), true));
-    assert_eq!(pattern("lib/**/*.ts"), ("./lib/**/*.ts".to_owned(), false));
+    assert_eq!(pattern("lib"), ("./lib".to_owned(), false, None));
+    assert_eq!(pattern("lib/"), ("./lib".to_owned(), true, None));
+    assert_eq!(pattern("./"), ("./".to_owned(), true, None));
+    let glob = Some("lib/**/*.ts".to_owned());
+    assert_eq!(pattern("lib/**/*.ts"), ("./lib/**/*.ts".to_owned(), false, glob));
+    assert_eq!(pattern("app/[id]/"), ("./app/[id]".to_owned(), true, None));
 }
 
 #[test]
@@ -291,6 +294,8 @@ fn every_fault_of_a_local_source_is_named_with_its_field() {
             json!("../up"),
             json!({ "path": "a/../b", "as": "/c", "glob": "" }),
             json!({ "path": "a", "globs": "*.ts", "dest": "b" }),
+            json!("src/[a.ts"),
+            json!({ "path": "src/**.ts", "glob": "{a\\,b}" }),
         ],
         |body| source_errors(&json!({ "local": body }))
     ));
