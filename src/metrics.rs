@@ -24,6 +24,12 @@ struct Kind {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Asker {
+    /// The credential's name, from a bounded set, or `anonymous`.
+    credential: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Ended {
     outcome: &'static str,
 }
@@ -37,10 +43,10 @@ pub struct Metrics {
     runs: Family<Ended, Counter>,
     leader: Gauge,
     github: OnceLock<Github>,
-    github_api_requests: Gauge,
-    github_download_requests: Gauge,
+    github_api_requests: Counter,
+    github_download_requests: Counter,
     github_tree_cache_bytes: Gauge,
-    github_rate_limit_remaining: Gauge,
+    github_rate_limit_remaining: Family<Asker, Gauge>,
 }
 
 impl Default for Metrics {
@@ -65,32 +71,36 @@ impl Default for Metrics {
         );
         registry.register("runs_finished", "Finished CodeRuns by outcome", runs.clone());
         registry.register("leader", "1 while this replica leads", leader.clone());
-        let gauge = |registry: &mut Registry, name: &str, help: &str| {
-            let gauge = Gauge::default();
-            registry.register(name, help, gauge.clone());
-            gauge
+        let counter = |registry: &mut Registry, name: &str, help: &str| {
+            let counter = Counter::default();
+            registry.register(name, help, counter.clone());
+            counter
         };
+        let github_tree_cache_bytes = Gauge::default();
+        registry.register(
+            "github_tree_cache_bytes",
+            "Memory of cached trees",
+            github_tree_cache_bytes.clone(),
+        );
+        let github_rate_limit_remaining = Family::<Asker, Gauge>::default();
+        registry.register(
+            "github_rate_limit_remaining",
+            "Requests that GitHub's API still allows, as it last said, by credential",
+            github_rate_limit_remaining.clone(),
+        );
         Self {
-            github_api_requests: gauge(
+            github_api_requests: counter(
                 &mut registry,
                 "github_api_requests",
                 "Requests to GitHub's API since the start",
             ),
-            github_download_requests: gauge(
+            github_download_requests: counter(
                 &mut registry,
                 "github_download_requests",
                 "Archive requests since the start",
             ),
-            github_tree_cache_bytes: gauge(
-                &mut registry,
-                "github_tree_cache_bytes",
-                "Memory of cached trees",
-            ),
-            github_rate_limit_remaining: gauge(
-                &mut registry,
-                "github_rate_limit_remaining",
-                "Requests that GitHub's API still allows, as it last said; -1 before it said so",
-            ),
+            github_tree_cache_bytes,
+            github_rate_limit_remaining,
             github: OnceLock::new(),
             registry,
             reconciles,
@@ -130,18 +140,27 @@ impl Metrics {
     pub fn text(&self) -> Result<String, std::fmt::Error> {
         if let Some(github) = self.github.get() {
             let statistics = github.statistics();
-            self.github_api_requests.set(signed(statistics.api_requests));
-            self.github_download_requests
-                .set(signed(statistics.download_requests));
+            advance(&self.github_api_requests, statistics.api_requests);
+            advance(&self.github_download_requests, statistics.download_requests);
             self.github_tree_cache_bytes
                 .set(signed(statistics.tree_cache_bytes));
-            self.github_rate_limit_remaining
-                .set(statistics.rate_limit.map_or(-1, |limit| signed(limit.remaining)));
+            // Credentials come and go.
+            self.github_rate_limit_remaining.clear();
+            for (credential, limit) in statistics.rate_limits {
+                self.github_rate_limit_remaining
+                    .get_or_create(&Asker { credential })
+                    .set(signed(limit.remaining));
+            }
         }
         let mut text = String::new();
         encode(&mut text, &self.registry)?;
         Ok(text)
     }
+}
+
+/// Brings a counter up to what was counted elsewhere.
+fn advance(counter: &Counter, counted: u64) {
+    counter.inc_by(counted.saturating_sub(counter.get()));
 }
 
 fn signed(number: u64) -> i64 {

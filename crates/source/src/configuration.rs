@@ -1,5 +1,7 @@
 //! What the operator's configuration says about GitHub.
 
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -24,6 +26,12 @@ pub struct GithubConfiguration {
     pub anonymous: bool,
     /// A branch or tag is looked up at most once in so many seconds, however many objects name it.
     pub lookup_floor_seconds: u64,
+    /// How long a successful answer of GitHub proves that a credential, or everybody, may read a repository. Cached trees are
+    /// served only to those with a proof.
+    pub proof_seconds: u64,
+    /// A PEM file of certificate authorities that are trusted beside the usual ones, for hosts with a private one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca_bundle: Option<PathBuf>,
     /// How long a connection may take.
     pub connect_timeout_seconds: u64,
     /// How long an answer, or the next piece of an archive, may keep us waiting.
@@ -52,6 +60,8 @@ impl Default for GithubConfiguration {
             insecure_hosts: Vec::new(),
             anonymous: true,
             lookup_floor_seconds: 30,
+            proof_seconds: 24 * 60 * 60,
+            ca_bundle: None,
             connect_timeout_seconds: 10,
             idle_timeout_seconds: 30,
             total_timeout_seconds: 300,
@@ -62,6 +72,26 @@ impl Default for GithubConfiguration {
             tree_cache_bytes: 256 * MIB,
             concurrent_downloads: 2,
         }
+    }
+}
+
+impl GithubConfiguration {
+    /// The certificate authorities of `caBundle`.
+    pub(crate) fn authorities(&self) -> Result<Vec<reqwest::Certificate>, ConfigurationError> {
+        let Some(path) = &self.ca_bundle else {
+            return Ok(Vec::new());
+        };
+        let refused = |problem: String| ConfigurationError::CaBundle {
+            path: path.clone(),
+            problem,
+        };
+        let pem = std::fs::read(path).map_err(|error| refused(format!("cannot be read: {error}")))?;
+        let malformed = "has a malformed certificate; write PEM".to_owned();
+        let found = reqwest::Certificate::from_pem_bundle(&pem).map_err(|_| refused(malformed))?;
+        if found.is_empty() {
+            return Err(refused("has no certificate; write PEM".to_owned()));
+        }
+        Ok(found)
     }
 }
 
@@ -92,6 +122,14 @@ pub enum ConfigurationError {
     Zero {
         /// Which limit.
         field: &'static str,
+    },
+    /// The file of certificate authorities cannot be used.
+    #[error("caBundle {}: {problem}", quoted(path.display().to_string()))]
+    CaBundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
     },
     /// The HTTP client could not be made, for example because the image has no CA certificates.
     #[error("no HTTP client: {0}")]
@@ -210,6 +248,25 @@ impl Endpoints {
         authority(&self.api_base)
     }
 
+    /// Whether the API is a server on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = self.api_base.host_str().unwrap_or_default();
+        let address = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether a URL is one of the API's, so that a credential may go there. Another scheme or port is another server, and a host
+    /// that serves the API below a path may serve other things beside it.
+    pub(crate) fn is_api(&self, url: &Url) -> bool {
+        let base = self.api_base.path().trim_end_matches('/');
+        let below = url.path().strip_prefix(base);
+        url.origin() == self.api_base.origin()
+            && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
     /// The URL of an API resource. `path` is already encoded and starts with `/`.
     pub(crate) fn api(&self, path: &str) -> Option<Url> {
         Url::parse(&format!("{}{path}", self.api_base.as_str().trim_end_matches('/'))).ok()
@@ -257,6 +314,7 @@ pub(crate) fn authority(url: &Url) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) lookup_floor: Duration,
+    pub(crate) proof: Duration,
     pub(crate) connect: Duration,
     pub(crate) idle: Duration,
     pub(crate) total: Duration,
@@ -292,6 +350,7 @@ impl Limits {
         }
         Ok(Self {
             lookup_floor: Duration::from_secs(configuration.lookup_floor_seconds),
+            proof: seconds("proofSeconds", configuration.proof_seconds)?,
             connect: seconds("connectTimeoutSeconds", configuration.connect_timeout_seconds)?,
             idle: seconds("idleTimeoutSeconds", configuration.idle_timeout_seconds)?,
             total: seconds("totalTimeoutSeconds", configuration.total_timeout_seconds)?,

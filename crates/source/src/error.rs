@@ -87,12 +87,16 @@ pub enum SourceErrorReason {
     SsoRequired,
     /// The host refuses for another reason.
     Forbidden,
-    /// The repository is blocked or not available for legal reasons.
+    /// The host has blocked the repository.
     Blocked,
+    /// The host does not serve the repository for legal reasons.
+    LegallyBlocked,
     /// The operator's configuration forbids requests without a credential, and there is none.
     CredentialRequired,
     /// The host could not be reached, broke off, was too slow, or gave an answer that makes no sense.
     FetchFailed,
+    /// The repository was renamed, and another one has its old name now.
+    RepositoryReplaced,
     /// The repository has no commits.
     EmptyRepository,
     /// The archive is not what `git archive` makes of the commit that was asked for.
@@ -122,8 +126,10 @@ impl SourceErrorReason {
             Self::SsoRequired => "SsoRequired",
             Self::Forbidden => "Forbidden",
             Self::Blocked => "Blocked",
+            Self::LegallyBlocked => "LegallyBlocked",
             Self::CredentialRequired => "CredentialRequired",
             Self::FetchFailed => "FetchFailed",
+            Self::RepositoryReplaced => "RepositoryReplaced",
             Self::EmptyRepository => "EmptyRepository",
             Self::ArchiveRefused => "ArchiveRefused",
             Self::ArchiveTruncated => "ArchiveTruncated",

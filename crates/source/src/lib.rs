@@ -11,6 +11,7 @@ mod archive;
 mod cache;
 mod clock;
 mod configuration;
+mod credential;
 mod error;
 mod flights;
 mod github;
@@ -19,6 +20,7 @@ mod narrow;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use configuration::{ConfigurationError, GithubConfiguration};
+pub use credential::{Access, Credential, CredentialError, CredentialProblem};
 pub use error::{ErrorClass, MAXIMUM_MESSAGE_BYTES, SourceError, SourceErrorReason};
 pub use github::{Github, Materialized, RateLimit, Resolution, Statistics};
 pub use link_policy::LinkPolicy;

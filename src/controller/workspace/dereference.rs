@@ -5,7 +5,7 @@ use std::sync::Arc;
 use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate};
 use codeworkspace_bundle::code::{Code, CommitId, GithubSource, InlineSource, Source, SourceEntry};
 use codeworkspace_bundle::{Digest, FileTree};
-use codeworkspace_source::{Github, LinkPolicy};
+use codeworkspace_source::{Access, Github, LinkPolicy};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
@@ -150,7 +150,7 @@ async fn look_up(github: &Github, entry: &SourceEntry) -> Looked {
     let target = match &entry.source {
         Err(wrong) => Err(Fault::invalid(wrong)),
         Ok(Source::Inline(inline)) => Ok(Target::Inline(inline.clone())),
-        Ok(Source::Github(source)) => match github.resolve(source).await {
+        Ok(Source::Github(source)) => match github.resolve(source, &Access::Anonymous).await {
             Ok(found) => Ok(Target::Github(
                 Box::new(source.clone()),
                 found.commit,
@@ -184,7 +184,7 @@ pub async fn fetch_all(github: &Github, sources: &[Looked], links: LinkPolicy) -
                 warnings: Vec::new(),
             }),
             Ok(Target::Github(github_source, ..)) => github
-                .materialize(github_source, links)
+                .materialize(github_source, links, &Access::Anonymous)
                 .await
                 .map(|found| Files {
                     tree: found.tree,

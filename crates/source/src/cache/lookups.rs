@@ -119,12 +119,14 @@ impl Lookups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::credential::Asker;
 
     fn key(reference: &str) -> ReferenceKey {
         ReferenceKey {
             host: "api.github.com".to_owned(),
             repository: "octo/tools".parse().unwrap(),
             reference: reference.parse().unwrap(),
+            asker: Asker::Anonymous,
         }
     }
 

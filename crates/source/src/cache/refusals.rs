@@ -6,17 +6,18 @@ use jiff::Timestamp;
 
 use super::CommitKey;
 use crate::clock::later;
+use crate::credential::Asker;
 use crate::error::SourceError;
 
 /// Refusals that are remembered.
 const CAPACITY: usize = 1_000;
 
 /// Commits whose archive was refused a moment ago. It would be refused again, and a hundred megabytes are a lot to find
-/// that out for every object that names the commit.
+/// that out for every object that names the commit. Another asker may be told something else.
 #[derive(Debug)]
 pub(crate) struct Refusals {
     lifetime: Duration,
-    table: Mutex<HashMap<CommitKey, (Timestamp, SourceError)>>,
+    table: Mutex<HashMap<(CommitKey, Asker), (Timestamp, SourceError)>>,
 }
 
 impl Refusals {
@@ -31,7 +32,7 @@ impl Refusals {
         at <= now && now < later(at, self.lifetime)
     }
 
-    pub(crate) fn get(&self, key: &CommitKey, now: Timestamp) -> Option<SourceError> {
+    pub(crate) fn get(&self, key: &(CommitKey, Asker), now: Timestamp) -> Option<SourceError> {
         let table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table
             .get(key)
@@ -40,7 +41,7 @@ impl Refusals {
     }
 
     /// Remembers a refusal; faults that may pass are none.
-    pub(crate) fn put(&self, key: &CommitKey, now: Timestamp, error: &SourceError) {
+    pub(crate) fn put(&self, key: &(CommitKey, Asker), now: Timestamp, error: &SourceError) {
         if error.is_transient() {
             return;
         }

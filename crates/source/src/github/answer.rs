@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use reqwest::StatusCode;
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 use crate::clock::until;
 use crate::error::{SourceError, SourceErrorReason as Reason, quoted};
@@ -16,6 +16,9 @@ const SECONDARY_WAIT: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// A time that is over already still means "not now".
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+
+/// GitHub has some forty scopes.
+const MAXIMUM_SCOPES: usize = 64;
 
 /// The state of the primary rate limit, as the host last told it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +48,25 @@ impl RateLimit {
     }
 }
 
+/// The host's own time, by which its times are to be read: ours may be wrong.
+pub(crate) fn server_time(headers: &HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    Some(rfc2822::parse(date.trim()).ok()?.timestamp())
+}
+
+/// What a classic token may do. Empty for all other tokens, which do not tell.
+pub(crate) fn scopes(headers: &HeaderMap) -> Vec<String> {
+    let listed = headers.get("x-oauth-scopes").and_then(|list| list.to_str().ok());
+    listed
+        .into_iter()
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .filter(|scope| !scope.is_empty())
+        .take(MAXIMUM_SCOPES)
+        .map(str::to_owned)
+        .collect()
+}
+
 /// An answer that refuses.
 #[derive(Debug)]
 pub(crate) struct Refusal<'a> {
@@ -53,60 +75,82 @@ pub(crate) struct Refusal<'a> {
     pub(crate) headers: &'a HeaderMap,
     /// The beginning of the body. Only looked at, never shown.
     pub(crate) body: &'a str,
+    /// The name of the credential that was used.
+    pub(crate) credential: Option<&'a str>,
 }
 
 impl Refusal<'_> {
     /// What the answer means. `strikes` counts earlier limits of that host that came without a time.
     pub(crate) fn meaning(&self, now: Timestamp, strikes: u32) -> SourceError {
+        let now = server_time(self.headers).unwrap_or(now);
+        if let Some(wait) = self.limit(now, strikes) {
+            return limited(self.host, self.credential, wait);
+        }
         let host = quoted(self.host);
         let status = self.status.as_u16();
-        let error = |reason, text: String| SourceError::new(reason, text);
-        if let Some(wait) = self.limit(now, strikes) {
-            let text = format!("{host} allows no more requests for now, and will be asked again later");
-            return error(Reason::RateLimited, text).retry_after(wait);
-        }
-        match status {
-            401 => error(
+        let (reason, text) = match (status, self.credential) {
+            (401, None) => (
                 Reason::AuthFailed,
                 format!(
                     "{host} wants a credential (HTTP 401), and none was used: only public repositories can be read"
                 ),
             ),
-            403 if self.headers.contains_key("x-github-sso") => error(
-                Reason::SsoRequired,
+            (401, Some(name)) => (
+                Reason::AuthFailed,
                 format!(
-                    "the organisation at {host} wants single sign-on (HTTP 403), and no credential was used"
+                    "{host} does not accept the credential of {name} (HTTP 401): it is wrong, expired or revoked; put a \
+                     valid one into its Secret"
                 ),
             ),
-            451 => error(
-                Reason::Blocked,
+            (403, used) if self.headers.contains_key("x-github-sso") => (
+                Reason::SsoRequired,
+                match used {
+                    None => format!(
+                        "the organisation at {host} wants single sign-on (HTTP 403), and no credential was used"
+                    ),
+                    Some(name) => format!(
+                        "the organisation at {host} wants the credential of {name} to be authorised for single sign-on \
+                         (HTTP 403); authorise it in the token's settings"
+                    ),
+                },
+            ),
+            (451, _) => (
+                Reason::LegallyBlocked,
                 format!(
                     "{host} does not serve the repository for legal reasons (HTTP 451); use another source"
                 ),
             ),
-            403 if self.body.contains("\"block\"") || self.body.contains("access blocked") => error(
+            (403, _) if self.body.contains("\"block\"") || self.body.contains("access blocked") => (
                 Reason::Blocked,
                 format!("{host} has blocked the repository (HTTP 403); use another source"),
             ),
-            403 => error(
+            (403, None) => (
                 Reason::Forbidden,
                 format!(
                     "{host} refuses (HTTP 403), no credential was used; check that the repository is public"
                 ),
             ),
-            409 => error(
+            (403, Some(name)) => (
+                Reason::Forbidden,
+                format!(
+                    "{host} refuses the credential of {name} (HTTP 403); check that it may read the contents of the \
+                     repository"
+                ),
+            ),
+            (409, _) => (
                 Reason::EmptyRepository,
                 "the repository is empty; push a commit to it".to_owned(),
             ),
             _ => {
                 let text = format!("{host} answers HTTP {status}; it will be asked again");
-                let failed = error(Reason::FetchFailed, text);
-                match self.retry_after(now) {
+                let failed = SourceError::new(Reason::FetchFailed, text);
+                return match self.retry_after(now) {
                     Some(wait) => failed.retry_after(wait),
                     None => failed,
-                }
+                };
             }
-        }
+        };
+        SourceError::new(reason, text)
     }
 
     /// How long to wait when the answer is a limit: GitHub's primary limit is 403 or 429 with nothing remaining, the
@@ -136,6 +180,22 @@ impl Refusal<'_> {
     }
 }
 
+/// The host must be left alone, for now and for everything that is asked with this credential.
+pub(crate) fn limited(host: &str, credential: Option<&str>, wait: Duration) -> SourceError {
+    let host = quoted(host);
+    let text = match credential {
+        None => {
+            format!(
+                "{host} allows no more requests without a credential for now, and will be asked again later"
+            )
+        }
+        Some(name) => format!(
+            "{host} allows no more requests with the credential of {name} for now, and will be asked again later"
+        ),
+    };
+    SourceError::new(Reason::RateLimited, text).retry_after(wait)
+}
+
 #[cfg(test)]
 mod tests {
     use reqwest::header::HeaderValue;
@@ -160,6 +220,7 @@ mod tests {
             status,
             headers: &map,
             body,
+            credential: Some("team/default"),
         };
         let error = refusal.meaning(Timestamp::from_second(NOW).unwrap(), strikes);
         (error.reason, error.retry_after.map(|wait| wait.as_secs()))
@@ -222,7 +283,7 @@ mod tests {
                 r#"{"message":"Repository access blocked","block":{"reason":"tos"}}"#,
                 Reason::Blocked,
             ),
-            (451, &[], "", Reason::Blocked),
+            (451, &[], "", Reason::LegallyBlocked),
             (409, &[], "", Reason::EmptyRepository),
             (422, &[], "", Reason::FetchFailed),
             (500, &[], "", Reason::FetchFailed),

@@ -1,14 +1,16 @@
 //! From a commit to its files.
 
 use std::io::{self, BufRead, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Buf as _, Bytes};
-use codeworkspace_bundle::code::{CommitId, Repository};
+use codeworkspace_bundle::code::CommitId;
 use reqwest::Response;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::client::Client;
-use super::lookup::{missing, renamed, repository_path};
+use super::lookup::renamed;
+use super::session::Session;
 use crate::archive::{self, RepositoryTree};
 use crate::configuration::Reach;
 use crate::error::{SourceError, SourceErrorReason as Reason};
@@ -16,16 +18,18 @@ use crate::error::{SourceError, SourceErrorReason as Reason};
 /// Pieces of an archive that wait to be read. The network waits when the reader is slower.
 const PIECES_IN_FLIGHT: usize = 4;
 
-/// Downloads and reads the archive of a commit. `permit` is held until the reader has ended.
+/// Downloads and reads the archive of a commit. `permit` is held until the reader has ended; `received_bytes` counts bytes as they
+/// come.
 pub(crate) async fn download(
-    client: &Client,
-    repository: &Repository,
+    session: &Session<'_>,
     commit: &CommitId,
     permit: OwnedSemaphorePermit,
+    received_bytes: &AtomicU64,
 ) -> Result<RepositoryTree, SourceError> {
-    let path = format!("{}/tarball/{commit}", repository_path(repository));
-    let Some(mut reply) = client.get(&path, Reach::Downloads).await? else {
-        return Err(SourceError::new(Reason::RepoOrRefNotFound, missing("commit")));
+    let client = session.client;
+    let path = format!("/tarball/{commit}");
+    let Some(mut reply) = session.get(&path, Reach::Downloads).await? else {
+        return Err(session.missing("commit"));
     };
     if let Some(length) = reply.response.content_length() {
         check_size(client, length)?;
@@ -43,15 +47,15 @@ pub(crate) async fn download(
             &limits,
         )
     });
-    let transfer = transfer(client, &mut reply.response, pieces).await;
+    let transfer = transfer(client, &mut reply.response, pieces, received_bytes).await;
     let read = reader
         .await
         .map_err(|_| SourceError::new(Reason::ArchiveRefused, "the archive cannot be read"))?;
     // A transfer that failed explains why the reader found the archive cut.
     transfer?;
     let mut tree = read?;
-    if reply.moved {
-        tree.warnings.push(renamed(repository, ""));
+    if reply.moved.is_some() {
+        tree.warnings.push(renamed(session.repository, ""));
     }
     Ok(tree)
 }
@@ -61,10 +65,11 @@ async fn transfer(
     client: &Client,
     response: &mut Response,
     pieces: mpsc::Sender<Bytes>,
+    received_bytes: &AtomicU64,
 ) -> Result<(), SourceError> {
-    let mut total = 0;
     while let Some(piece) = client.chunk(response, Reason::ArchiveTruncated).await? {
-        total += piece.len() as u64;
+        let length = piece.len() as u64;
+        let total = received_bytes.fetch_add(length, Ordering::Relaxed) + length;
         check_size(client, total)?;
         if pieces.send(piece).await.is_err() {
             break;

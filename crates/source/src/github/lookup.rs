@@ -1,23 +1,15 @@
 //! From a branch or tag to a commit.
 
 use codeworkspace_bundle::code::{CommitId, GitReference, Repository};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
-use super::client::Client;
-use crate::cache::Resolved;
+use super::client::{Client, Moved};
+use super::session::{Session, encoded};
+use crate::cache::{Names, Resolved};
 use crate::error::{SourceError, SourceErrorReason as Reason, quoted};
 
 /// Tags of tags that are followed.
 const MAXIMUM_TAG_HOPS: usize = 5;
-/// The unreserved signs of RFC 3986 stay, and slashes, which are part of a name and of a path alike.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'/');
-
 #[derive(Debug, Deserialize)]
 struct Reference {
     #[serde(rename = "ref")]
@@ -58,7 +50,14 @@ impl Space {
 /// A found reference, and the repository's new name if it has one.
 struct Found {
     object: Object,
-    renamed: Option<String>,
+    moved: Option<Moved>,
+    new_name: String,
+}
+
+/// Where a look-up has led, and whether the repository has another address now.
+pub(crate) struct LookedUp {
+    pub(crate) resolved: Resolved,
+    pub(crate) moved: Option<Moved>,
 }
 
 /// Looks a branch or tag up. A commit id needs no look-up and leads to itself.
@@ -66,22 +65,25 @@ struct Found {
 /// A plain name is looked for among tags and among branches, since which of them would win differs between tools; if
 /// both have it, that is an error which says how to choose.
 pub(crate) async fn look_up(
-    client: &Client,
-    repository: &Repository,
+    session: &Session<'_>,
     reference: &GitReference,
-) -> Result<Resolved, SourceError> {
+) -> Result<LookedUp, SourceError> {
     let found = match reference {
         GitReference::Commit(commit) => {
-            return Ok(Resolved {
+            let resolved = Resolved {
                 commit: commit.clone(),
                 warnings: Vec::new(),
+            };
+            return Ok(LookedUp {
+                resolved,
+                moved: None,
             });
         }
-        GitReference::Tag(name) => get(client, repository, Space::Tags, name).await?,
-        GitReference::Branch(name) => get(client, repository, Space::Heads, name).await?,
+        GitReference::Tag(name) => get(session, Space::Tags, name).await?,
+        GitReference::Branch(name) => get(session, Space::Heads, name).await?,
         GitReference::Name(name) => {
-            let tag = get(client, repository, Space::Tags, name);
-            let branch = get(client, repository, Space::Heads, name);
+            let tag = get(session, Space::Tags, name);
+            let branch = get(session, Space::Heads, name);
             match futures::try_join!(tag, branch)? {
                 (Some(_), Some(_)) => return Err(ambiguous(name)),
                 (tag, branch) => tag.or(branch),
@@ -89,15 +91,18 @@ pub(crate) async fn look_up(
         }
     };
     let Some(found) = found else {
-        return Err(not_found(reference));
+        return Err(not_found(session, reference));
     };
-    let warnings = found
-        .renamed
-        .into_iter()
-        .map(|new_name| renamed(repository, &new_name))
-        .collect();
-    let commit = dereference(client, repository, found.object).await?;
-    Ok(Resolved { commit, warnings })
+    let warnings = match found.moved {
+        Some(_) => vec![renamed(session.repository, &found.new_name)],
+        None => Vec::new(),
+    };
+    let commit = dereference(session, found.object).await?;
+    let resolved = Resolved { commit, warnings };
+    Ok(LookedUp {
+        resolved,
+        moved: found.moved,
+    })
 }
 
 fn ambiguous(name: &str) -> SourceError {
@@ -110,26 +115,17 @@ fn ambiguous(name: &str) -> SourceError {
     SourceError::new(Reason::AmbiguousRef, text)
 }
 
-fn not_found(reference: &GitReference) -> SourceError {
+fn not_found(session: &Session<'_>, reference: &GitReference) -> SourceError {
     if reference.resembles_commit_id() {
         let text = "no tag or branch has this name; if it is a commit, write its full id: 40 (or 64) hex digits in lower \
                     case";
         return SourceError::new(Reason::ShortCommitId, text);
     }
-    let what = match reference {
+    session.missing(match reference {
         GitReference::Tag(_) => "tag",
         GitReference::Branch(_) => "branch",
         GitReference::Name(_) | GitReference::Commit(_) => "branch or tag",
-    };
-    SourceError::new(Reason::RepoOrRefNotFound, missing(what))
-}
-
-/// The sentence for everything that GitHub answers with 404.
-pub(crate) fn missing(what: &str) -> String {
-    format!(
-        "the repository or the {what} does not exist, or the repository is private, which looks the same from outside \
-         (no credential was used); check `repo` and `ref`"
-    )
+    })
 }
 
 /// The warning for a repository that has another name now.
@@ -146,29 +142,19 @@ pub(crate) fn renamed(repository: &Repository, new_name: &str) -> String {
     }
 }
 
-async fn get(
-    client: &Client,
-    repository: &Repository,
-    space: Space,
-    name: &str,
-) -> Result<Option<Found>, SourceError> {
-    let path = format!(
-        "{}/git/ref/{}/{}",
-        repository_path(repository),
-        space.folder(),
-        encoded(name)
-    );
-    let Some((reference, moved)) = client.get_json::<Reference>(&path).await? else {
+async fn get(session: &Session<'_>, space: Space, name: &str) -> Result<Option<Found>, SourceError> {
+    let path = format!("/git/ref/{}/{}", space.folder(), encoded(name));
+    let Some((reference, moved)) = session.get_json::<Reference>(&path).await? else {
         return Ok(None);
     };
     // Some servers answer a prefix with whatever begins with it.
     if reference.name != format!("refs/{}/{name}", space.folder()) {
         return Ok(None);
     }
-    let renamed = moved.then(|| name_in(client, &reference.url).unwrap_or_default());
     Ok(Some(Found {
         object: reference.object,
-        renamed,
+        moved,
+        new_name: name_in(session.client, &reference.url).unwrap_or_default(),
     }))
 }
 
@@ -182,11 +168,7 @@ fn name_in(client: &Client, url: &str) -> Option<String> {
         .map(|repository| repository.to_string())
 }
 
-async fn dereference(
-    client: &Client,
-    repository: &Repository,
-    mut object: Object,
-) -> Result<CommitId, SourceError> {
+async fn dereference(session: &Session<'_>, mut object: Object) -> Result<CommitId, SourceError> {
     let malformed = || {
         SourceError::new(
             Reason::FetchFailed,
@@ -204,24 +186,47 @@ async fn dereference(
             }
             _ => return Err(malformed()),
         }
-        let path = format!("{}/git/tags/{id}", repository_path(repository));
-        let tag = client.get_json::<TagObject>(&path).await?;
-        let (tag, _) = tag.ok_or_else(|| SourceError::new(Reason::RepoOrRefNotFound, missing("tag")))?;
+        let tag = session.get_json::<TagObject>(&format!("/git/tags/{id}")).await?;
+        let (tag, _) = tag.ok_or_else(|| session.missing("tag"))?;
         object = tag.object;
     }
     let text = format!("the tag leads through more than {MAXIMUM_TAG_HOPS} other tags; write another `ref`");
     Err(SourceError::new(Reason::RefNotACommit, text))
 }
 
-/// The API's path of a repository.
-pub(crate) fn repository_path(repository: &Repository) -> String {
-    format!(
-        "/repos/{}/{}",
-        encoded(repository.owner()),
-        encoded(repository.name())
-    )
+#[derive(Debug, Deserialize)]
+struct Described {
+    id: u64,
 }
 
-fn encoded(name: &str) -> String {
-    utf8_percent_encode(name, KEPT).to_string()
+/// Refuses a name that another repository has taken since the first one was renamed.
+///
+/// GitHub redirects from an old name until somebody takes it, and a manifest that still has it would follow a stranger.
+pub(crate) async fn check_name(
+    session: &Session<'_>,
+    names: &Names,
+    looked_up: &LookedUp,
+) -> Result<(), SourceError> {
+    let key = session.proof_key();
+    if let Some(moved) = looked_up.moved {
+        if let Some(number) = moved.number {
+            names.renamed(&key, number);
+        }
+        return Ok(());
+    }
+    let Some(before) = names.number(&key) else {
+        return Ok(());
+    };
+    let described = session.get_json::<Described>("").await?;
+    let (described, _) = described.ok_or_else(|| session.missing("branch or tag"))?;
+    if described.id == before {
+        names.forget(&key);
+        return Ok(());
+    }
+    let text = format!(
+        "this name belonged to repository number {before}, which was renamed; now repository number {} has it, which may be \
+         somebody else's; write the new name of the repository that is meant, or a full commit id as `ref`",
+        described.id
+    );
+    Err(SourceError::new(Reason::RepositoryReplaced, text))
 }

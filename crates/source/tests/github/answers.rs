@@ -4,22 +4,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use codeworkspace_source::{
-    ConfigurationError, Github, GithubConfiguration, ManualClock, SourceError, SourceErrorReason as Reason,
+    Access, ConfigurationError, Github, GithubConfiguration, ManualClock, SourceError,
+    SourceErrorReason as Reason,
 };
 use github_server::{Answer, RateLimit, RequestKind, Switches};
 use jiff::Timestamp;
 
 use crate::world::{World, fault, one_file, source};
 
-fn limited(world: &World, reference: &str, seconds: u64) -> SourceError {
+/// Checks that an error is a limit for what is asked without a credential, and returns the wait. Waits grow by up to a tenth.
+fn wait(world: &World, reference: &str, error: &SourceError) -> u64 {
     let text = format!(
-        "`{}` allows no more requests for now, and will be asked again later",
+        "`{}` allows no more requests without a credential for now, and will be asked again later",
         world.server.api_host()
     );
-    SourceError {
-        retry_after: Some(Duration::from_secs(seconds)),
+    let expected = SourceError {
+        retry_after: error.retry_after,
         ..fault(Reason::RateLimited, reference, &text)
-    }
+    };
+    assert_eq!(*error, expected);
+    error.retry_after.unwrap().as_secs()
 }
 
 #[tokio::test]
@@ -31,17 +35,18 @@ async fn a_403_with_retry_after_is_a_limit_that_heals_without_an_edit() {
         403,
         &[("retry-after", "30"), ("x-ratelimit-remaining", "4000")],
     );
-    assert_eq!(world.failure("main").await, limited(&world, "main", 30));
+    let seconds = wait(&world, "main", &world.failure("main").await);
+    assert!((30..=33).contains(&seconds), "{seconds}");
 
     // Until then nobody is asked, for this or any other source.
     world.server.reset_requests();
     world.set_switches(Switches::default());
     world.clock.advance(Duration::from_secs(20));
-    assert_eq!(world.failure("main").await, limited(&world, "main", 10));
-    assert_eq!(world.failure(&commit).await, limited(&world, &commit, 10));
+    assert_eq!(wait(&world, "main", &world.failure("main").await), seconds - 20);
+    assert_eq!(wait(&world, &commit, &world.failure(&commit).await), seconds - 20);
     assert_eq!(world.server.requests().total(), 0);
 
-    world.clock.advance(Duration::from_secs(10));
+    world.clock.advance(Duration::from_secs(seconds - 20));
     assert_eq!(world.revision("main").await, commit);
 }
 
@@ -59,14 +64,14 @@ async fn a_used_up_limit_is_left_alone_before_the_host_has_to_refuse() {
     let error = world.failure("main").await;
     assert_eq!(error.reason, Reason::RateLimited);
     assert_eq!(world.server.requests().api(), 2);
-    let shown = world.github.statistics().rate_limit.unwrap();
+    let shown = world.github.statistics().rate_limits["anonymous"];
     assert_eq!(
         (shown.limit, shown.remaining, shown.reset.as_second()),
         (60, 0, reset)
     );
     world.failure("other").await;
     assert_eq!(world.server.requests().api(), 2);
-    world.clock.advance(Duration::from_secs(601));
+    world.clock.advance(Duration::from_secs(661));
     world.server.set_rate_limit(RateLimit {
         limit: 60,
         remaining: 60,
@@ -81,11 +86,10 @@ async fn a_limit_without_a_time_doubles_the_wait() {
     world.tools(&one_file());
     world.answer(RequestKind::Reference, 429, &[]);
     for seconds in [60, 120, 240] {
-        assert_eq!(
-            world.failure("refs/heads/main").await,
-            limited(&world, "refs/heads/main", seconds)
-        );
-        world.clock.advance(Duration::from_secs(seconds));
+        let error = world.failure("refs/heads/main").await;
+        let waits = wait(&world, "refs/heads/main", &error);
+        assert!((seconds..=seconds + seconds / 10).contains(&waits), "{waits}");
+        world.clock.advance(Duration::from_secs(waits));
     }
     world.set_switches(Switches::default());
     world.resolve("refs/heads/main").await.unwrap();
@@ -112,7 +116,7 @@ async fn each_refusal_has_its_own_reason_and_says_what_to_do() {
         (
             451,
             None,
-            Reason::Blocked,
+            Reason::LegallyBlocked,
             "does not serve the repository for legal reasons (HTTP 451); use another source",
         ),
         (
@@ -177,6 +181,7 @@ async fn a_host_that_cannot_be_reached_is_named_without_the_address_of_the_reque
         .materialize(
             &source("octo/tools", "main"),
             codeworkspace_source::LinkPolicy::Keep,
+            &Access::Anonymous,
         )
         .await
         .unwrap_err();

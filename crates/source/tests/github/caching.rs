@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use codeworkspace_source::{Github, LinkPolicy, Materialized, SourceErrorReason as Reason};
+use codeworkspace_source::{Access, Github, LinkPolicy, Materialized, SourceErrorReason as Reason};
 use futures::future::join_all;
 use github_server::{AfterCut, Body, Commit, Cut, RequestKind, Switches};
 
@@ -44,7 +44,11 @@ async fn those_who_come_while_an_archive_is_on_its_way_wait_for_it() {
     });
     let ask = || {
         let (github, pinned) = (world.github.clone(), source("octo/tools", &commit));
-        tokio::spawn(async move { github.materialize(&pinned, LinkPolicy::Keep).await })
+        tokio::spawn(async move {
+            github
+                .materialize(&pinned, LinkPolicy::Keep, &Access::Anonymous)
+                .await
+        })
     };
     let first = ask();
     world
@@ -54,7 +58,7 @@ async fn those_who_come_while_an_archive_is_on_its_way_wait_for_it() {
     // The first one gives up; the second has joined it before.
     let second = world.github.clone();
     let pinned = source("octo/tools", &commit);
-    let mut second = Box::pin(second.materialize(&pinned, LinkPolicy::Keep));
+    let mut second = Box::pin(second.materialize(&pinned, LinkPolicy::Keep, &Access::Anonymous));
     assert!(futures::poll!(&mut second).is_pending());
     first.abort();
     first.await.unwrap_err();
@@ -90,7 +94,9 @@ async fn a_branch_is_looked_up_again_only_after_the_floor() {
         .unwrap();
     world.clock.advance(Duration::from_secs(29));
     assert_eq!(world.revision("main").await, first);
-    world.github.refresh(&source("octo/tools", "main"));
+    world
+        .github
+        .refresh(&source("octo/tools", "main"), &Access::Anonymous);
     assert_eq!(
         world.revision("main").await,
         first,
@@ -116,7 +122,9 @@ async fn a_version_is_believed_for_a_day_unless_somebody_asks_for_a_refresh() {
     repository.tag("v1", &first).unwrap();
     world.clock.advance(HOUR);
     assert_eq!(world.revision("v1").await, second);
-    world.github.refresh(&source("octo/tools", "v1"));
+    world
+        .github
+        .refresh(&source("octo/tools", "v1"), &Access::Anonymous);
     assert_eq!(world.revision("v1").await, first);
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use codeworkspace_source::{Github, SourceErrorReason as Reason};
+use codeworkspace_source::{Access, Github, SourceErrorReason as Reason};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use github_server::{Archive, Change, Commit, Switches};
@@ -127,7 +127,11 @@ async fn another_compression_or_top_folder_gives_the_same_tree() {
         let source = crate::world::source("octo/tools", &commit);
         trees.push(
             github
-                .materialize(&source, codeworkspace_source::LinkPolicy::Keep)
+                .materialize(
+                    &source,
+                    codeworkspace_source::LinkPolicy::Keep,
+                    &Access::Anonymous,
+                )
                 .await
                 .unwrap()
                 .tree,

@@ -1,7 +1,7 @@
 //! What a source takes of its repository, and where it lands.
 
 use codeworkspace_bundle::code::GithubSource;
-use codeworkspace_source::{LinkPolicy, SourceErrorReason as Reason};
+use codeworkspace_source::{Access, LinkPolicy, SourceErrorReason as Reason};
 use github_server::Commit;
 
 use crate::world::{World, fault, lines, narrowed};
@@ -90,7 +90,7 @@ async fn a_link_to_a_neighbour_of_the_path_is_refused_and_says_where_its_target_
 
     let skipped = world
         .github
-        .materialize(&narrowed("a"), LinkPolicy::Skip)
+        .materialize(&narrowed("a"), LinkPolicy::Skip, &Access::Anonymous)
         .await
         .unwrap();
     assert_eq!(lines(&skipped.tree), ["a/y: y"]);
@@ -122,7 +122,11 @@ async fn links_that_lead_out_or_nowhere_are_refused_by_path_and_target() {
     assert_eq!(error, fault(Reason::LinkRefused, "main", text));
     let skipped = world
         .github
-        .materialize(&crate::world::source("octo/tools", "main"), LinkPolicy::Skip)
+        .materialize(
+            &crate::world::source("octo/tools", "main"),
+            LinkPolicy::Skip,
+            &Access::Anonymous,
+        )
         .await
         .unwrap();
     assert_eq!(lines(&skipped.tree), ["file: "]);
@@ -139,7 +143,11 @@ async fn a_link_to_a_folder_that_only_held_refused_links_is_left_out_with_them()
     );
     let skipped = world
         .github
-        .materialize(&crate::world::source("octo/tools", "main"), LinkPolicy::Skip)
+        .materialize(
+            &crate::world::source("octo/tools", "main"),
+            LinkPolicy::Skip,
+            &Access::Anonymous,
+        )
         .await
         .unwrap();
     assert_eq!(lines(&skipped.tree), ["file: "]);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use codeworkspace_bundle::code::{GithubSource, Target};
 use codeworkspace_bundle::{Entry, FileTree};
 use codeworkspace_source::{
-    Github, GithubConfiguration, LinkPolicy, ManualClock, Materialized, SourceError, SourceErrorReason,
+    Access, Github, GithubConfiguration, LinkPolicy, ManualClock, Materialized, SourceError,
+    SourceErrorReason,
 };
 use github_server::{Answer, Commit, GithubServer, RequestKind, Switches};
 use jiff::Timestamp;
@@ -14,6 +15,8 @@ pub(crate) struct World {
     pub(crate) server: GithubServer,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) github: Github,
+    /// With what the shorthands below ask.
+    pub(crate) access: Access,
 }
 
 impl World {
@@ -32,6 +35,7 @@ impl World {
             server,
             clock,
             github,
+            access: Access::Anonymous,
         }
     }
 
@@ -41,7 +45,9 @@ impl World {
     }
 
     pub(crate) async fn materialize(&self, source: &GithubSource) -> Result<Materialized, SourceError> {
-        self.github.materialize(source, LinkPolicy::Keep).await
+        self.github
+            .materialize(source, LinkPolicy::Keep, &self.access)
+            .await
     }
 
     /// Resolves `octo/tools` at this reference.
