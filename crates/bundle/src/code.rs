@@ -91,10 +91,33 @@ pub fn define_code(block: &Value) -> Result<Code, Vec<FieldError>> {
         return Err(errors);
     };
     object.require("sources", &mut errors);
-    let field = object.place("sources");
-    let entries = match object.get("sources") {
-        Some(Value::Array(entries)) if !entries.is_empty() => entries,
-        Some(other) => {
+    match object.get("sources") {
+        Some(entries) => read_list(&object.place("sources"), entries, errors),
+        None => Err(errors),
+    }
+}
+
+/// Reads the `source` of a lean module (AIP-26, "CODE.md — lean composable form"): one source, or a list of them.
+pub(crate) fn define_source(block: &Value) -> Result<Code, Vec<FieldError>> {
+    const FIELD: &str = "source";
+    match block {
+        Value::Array(_) => read_list(FIELD, block, Vec::new()),
+        Value::Object(map) if map.contains_key("origin") => {
+            let message = "belongs to a manifest with `kind: code-workspace`; in a lean module `source` is what its files are, as in \
+                           `{local: ./search.py}`";
+            Err(vec![FieldError::new("source.origin", message)])
+        }
+        _ => Ok(Code {
+            sources: vec![SourceEntry::read(FIELD.to_owned(), block)],
+            errors: Vec::new(),
+        }),
+    }
+}
+
+fn read_list(field: &str, entries: &Value, mut errors: Vec<FieldError>) -> Result<Code, Vec<FieldError>> {
+    let entries = match entries {
+        Value::Array(entries) if !entries.is_empty() => entries,
+        other => {
             let found = if other.is_array() {
                 "an empty one"
             } else {
@@ -104,9 +127,8 @@ pub fn define_code(block: &Value) -> Result<Code, Vec<FieldError>> {
             errors.push(FieldError::new(field, message));
             return Err(errors);
         }
-        None => return Err(errors),
     };
-    errors.extend(over_limits(entries).map(|message| FieldError::new(&field, message)));
+    errors.extend(over_limits(entries).map(|message| FieldError::new(field, message)));
     let sources = entries
         .iter()
         .take(MAX_SOURCES)

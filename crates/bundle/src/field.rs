@@ -18,4 +18,12 @@ impl FieldError {
             message: message.to_string(),
         }
     }
+
+    /// The same error, seen from outside: its field stands in a file or in another workspace.
+    pub(crate) fn within(self, place: impl fmt::Display) -> Self {
+        Self {
+            field: format!("{place}: {}", self.field),
+            message: self.message,
+        }
+    }
 }

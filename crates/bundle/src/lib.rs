@@ -36,8 +36,10 @@ mod digest;
 mod field;
 #[cfg(test)]
 mod fixtures;
+mod form;
 mod glob;
 mod gzip;
+mod inherit;
 mod language;
 mod link;
 mod near;
@@ -51,17 +53,25 @@ mod tar;
 mod tree;
 
 pub mod code;
+pub mod expand;
+pub mod manifest;
 pub mod run;
 pub mod runner;
+pub mod runtime;
+pub mod sandbox;
+pub mod secrets;
 
 pub use bundle::{BuildError, Bundle};
 pub use caps::{BundleSizeError, Caps};
 pub use code::{Code, GithubSource, SourceEntry, SourceKind, define_code};
 pub use digest::{Digest, DigestError};
+pub use expand::{Catalog, Expanded, Expansion, Lookup, NodeKey, expand};
 pub use field::FieldError;
 pub use glob::{Glob, GlobError, GlobRule, MAX_GLOB_BYTES};
+pub use inherit::Inherited;
 pub use language::Language;
 pub use link::{LinkError, LinkRule, link_destination};
+pub use manifest::{Blocks, Manifest, ManifestError, read_manifest};
 pub use near::nearest_paths;
 pub use network::{Network, define_network};
 pub use overlay::{Clash, Layer, OverlayError, overlay, twins};
@@ -69,5 +79,8 @@ pub use path::{BundlePath, MAX_PATH_BYTES, MAX_SEGMENT_BYTES, PathError, PathRul
 pub use reader::{BundleReader, ReadError};
 pub use run::{ResolvedRun, Run, RunError, define_run, long_command};
 pub use runner::{RunnerDefinition, RunnerHandle, define_runner};
+pub use runtime::{Runtime, define_runtime};
+pub use sandbox::{Sandbox, SandboxDefinition, define_sandbox};
+pub use secrets::{SecretSource, Secrets, define_secrets};
 pub use tar::HeaderError;
 pub use tree::{Entry, FileTree, Found, PlaceError, TreeError};

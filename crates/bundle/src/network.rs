@@ -34,14 +34,40 @@ pub fn define_network(block: &Value) -> Result<Network, Vec<FieldError>> {
     let Some(object) = Object::read(FIELD, block, &SHAPE, &mut issues) else {
         return Err(issues);
     };
-    let mut egress = object.strings("egress", &mut issues, wrong_host);
-    for host in &mut egress {
-        host.make_ascii_lowercase();
-    }
+    let egress = read_egress(&object, &mut issues);
     if issues.is_empty() {
         Ok(Network { egress })
     } else {
         Err(issues)
+    }
+}
+
+/// Reads the list `egress` of a block.
+pub(crate) fn read_egress(block: &Object<'_>, issues: &mut Vec<FieldError>) -> Vec<String> {
+    let mut egress = block.strings("egress", issues, wrong_host);
+    for host in &mut egress {
+        host.make_ascii_lowercase();
+    }
+    egress
+}
+
+impl Network {
+    /// The entries that stand for every host, which only the operator's owner may permit. `*.example.com` is none of them: it stands
+    /// for the hosts at any depth below `example.com`, and not for `example.com` itself.
+    pub fn entries_for_every_host(&self) -> impl Iterator<Item = &str> {
+        self.egress
+            .iter()
+            .map(String::as_str)
+            .filter(|entry| *entry == "*" || entry.starts_with("*:"))
+    }
+
+    /// Adds what is not there yet; nothing can be taken away (AIP-26, "Inheritance semantics").
+    pub(crate) fn add(&mut self, more: &[String]) {
+        for entry in more {
+            if !self.egress.contains(entry) {
+                self.egress.push(entry.clone());
+            }
+        }
     }
 }
 
@@ -119,6 +145,19 @@ mod tests {
     fn without_egress_nothing_can_be_reached() {
         assert_eq!(define_network(&json!({})), Ok(Network::default()));
         assert_eq!(define_network(&json!({ "egress": [] })), Ok(Network::default()));
+    }
+
+    #[test]
+    fn only_a_bare_star_stands_for_every_host() {
+        let network = Network {
+            egress: ["a.b", "*.com", "*", "*:443", "*.x.y:1"]
+                .map(str::to_owned)
+                .to_vec(),
+        };
+        assert_eq!(
+            network.entries_for_every_host().collect::<Vec<_>>(),
+            ["*", "*:443"]
+        );
     }
 
     #[test]

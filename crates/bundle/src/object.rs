@@ -13,6 +13,9 @@ use crate::{
 /// Faults of the same kind that are reported one by one: unknown fields of an object, wrong items of a list.
 pub(crate) const MOST_FAULTS: usize = 16;
 
+/// Above any machine's memory and anybody's patience, and small enough that no conversion of units overflows.
+const LARGEST: u64 = 1_000_000_000_000;
+
 /// For `kind` and `name` in a block: somebody pasted a whole manifest.
 pub(crate) const PASTED: &str = "it belongs to the head of a whole manifest, of which only the blocks \
      (`code`, `run`, `runner`, `secrets`, `network`) stand under `spec`";
@@ -70,6 +73,48 @@ impl<'a> Object<'a> {
 
     pub(crate) fn string(&self, key: &str, issues: &mut Vec<FieldError>) -> Option<&'a str> {
         string(&self.place(key), self.get(key)?, issues)
+    }
+
+    pub(crate) fn boolean(&self, key: &str, issues: &mut Vec<FieldError>) -> Option<bool> {
+        let value = self.get(key)?;
+        if value.as_bool().is_none() {
+            let message = format!("must be `true` or `false`, not {}", kind(value));
+            issues.push(FieldError::new(self.place(key), message));
+        }
+        value.as_bool()
+    }
+
+    /// A whole number above 0.
+    pub(crate) fn count(&self, key: &str, unit: &str, issues: &mut Vec<FieldError>) -> Option<u64> {
+        self.number(
+            key,
+            &format!("a whole number of {unit} above 0"),
+            issues,
+            Value::as_u64,
+        )
+    }
+
+    /// A number above 0 that `parse` makes something of; `wanted` says what it has to be.
+    pub(crate) fn number(
+        &self,
+        key: &str,
+        wanted: &str,
+        issues: &mut Vec<FieldError>,
+        parse: impl FnOnce(&Value) -> Option<u64>,
+    ) -> Option<u64> {
+        let value = self.get(key)?;
+        let number = parse(value).filter(|number| (1..=LARGEST).contains(number));
+        if number.is_none() {
+            let found = match value {
+                Value::Number(number) => number.to_string(),
+                other => kind(other).to_owned(),
+            };
+            issues.push(FieldError::new(
+                self.place(key),
+                format!("must be {wanted}, not {found}"),
+            ));
+        }
+        number
     }
 
     /// A field whose text is parsed into a value.

@@ -3,10 +3,12 @@
 mod block;
 mod handle;
 mod limits;
+mod merge;
 mod needs;
 
 use serde_json::Value;
 
+pub(crate) use block::SHAPE as BLOCK_SHAPE;
 pub use block::{Engine, RunnerBlock};
 pub use handle::{DEFAULT_MEMORY_MB, DEFAULT_TIMEOUT_MS, ResolvedLimits, ResolvedNeeds, RunnerHandle};
 pub use limits::Limits;
@@ -15,16 +17,15 @@ pub use needs::Needs;
 use crate::{
     code::WorkspacePath,
     field::FieldError,
+    form::{Form, Reference, block_file},
     language::Language,
     object::{Object, PASTED, Shape},
+    path::PathError,
     quote::Quoted,
 };
 
-const FIELD: &str = "runner";
+pub(crate) const FIELD: &str = "runner";
 const INLINE_FIELD: &str = "runner.inline";
-
-/// The composition forms, which stand alone, beside the direct fields.
-const FORMS: [&str; 3] = ["inline", "ref", "file"];
 
 const SHAPE: Shape = Shape {
     fields: &["engine", "image", "needs", "limits", "inline", "ref", "file"],
@@ -53,9 +54,9 @@ const SHAPE: Shape = Shape {
 pub enum RunnerDefinition {
     /// The fields, whether directly or below `inline`.
     Block(RunnerBlock),
-    /// The name of a `RunnerTemplate`.
+    /// The name of a `RunnerTemplate`: short for engine `sandbox` with that `image`, which is what templates are.
     Ref(String),
-    /// A file of the workspace that holds the block.
+    /// A file that holds the block, relative to the folder of the manifest that names it.
     File(WorkspacePath),
 }
 
@@ -70,16 +71,15 @@ impl RunnerDefinition {
     /// Fills in every default, and refuses what does not fit together. `run_language` is that of the `run` field;
     /// without a `run`, [`Language::Multi`].
     ///
-    /// A block that stands elsewhere has to be read first: `ref` and `file` are an error here.
+    /// A block in a file has to be read first: `file` is an error here.
     pub fn resolve(&self, run_language: Language) -> Result<RunnerHandle, Vec<FieldError>> {
-        let elsewhere = |form: &str| {
-            let message = "stands for a block that has to be read before it can be used";
-            vec![FieldError::new(format!("{FIELD}.{form}"), message)]
-        };
         match self {
             Self::Block(block) => block.resolve(run_language),
-            Self::Ref(_) => Err(elsewhere("ref")),
-            Self::File(_) => Err(elsewhere("file")),
+            Self::Ref(name) => RunnerBlock::of_template(name).resolve(run_language),
+            Self::File(_) => {
+                let message = "stands for a block that has to be read before it can be used";
+                Err(vec![FieldError::new(format!("{FIELD}.file"), message)])
+            }
         }
     }
 }
@@ -90,33 +90,23 @@ pub fn define_runner(block: &Value) -> Result<RunnerDefinition, Vec<FieldError>>
     let Some(object) = Object::read(FIELD, block, &SHAPE, &mut issues) else {
         return Err(issues);
     };
-    let forms: Vec<&str> = FORMS
-        .into_iter()
-        .filter(|form| object.get(form).is_some())
-        .collect();
-    let direct = SHAPE
-        .fields
-        .iter()
-        .find(|field| !FORMS.contains(field) && object.get(field).is_some());
-    let definition = match (&forms[..], direct) {
-        ([], _) => Some(RunnerDefinition::Block(RunnerBlock::read(
+    let definition = match Form::of(FIELD, &object, &SHAPE, &mut issues) {
+        Some(Form::Direct) => Some(RunnerDefinition::Block(RunnerBlock::read(
             &object,
             FIELD,
             &mut issues,
         ))),
-        (["inline"], None) => read_inline(&object, &mut issues),
-        (["ref"], None) => object.string("ref", &mut issues).and_then(|text| {
-            let name = template_name(text);
+        Some(Form::Inline) => read_inline(&object, &mut issues),
+        Some(Form::Ref) => object.string("ref", &mut issues).and_then(|text| {
+            let name = read_ref(text);
             name.map_err(|message| issues.push(FieldError::new(object.place("ref"), message)))
                 .ok()
         }),
-        (["file"], None) => object.parsed("file", &mut issues).map(RunnerDefinition::File),
-        ([form, ..], _) => {
-            let other = forms.get(1).or(direct).copied().unwrap_or_default();
-            let message = format!("has `{form}` and `{other}`: `{form}` stands alone");
-            issues.push(FieldError::new(FIELD, message));
-            None
-        }
+        Some(Form::File) => object
+            .string("file", &mut issues)
+            .and_then(|text| block_file(&object.place("file"), text, &mut issues))
+            .map(RunnerDefinition::File),
+        None => None,
     };
     match definition {
         Some(definition) if issues.is_empty() => Ok(definition),
@@ -133,8 +123,32 @@ fn read_inline(outer: &Object<'_>, issues: &mut Vec<FieldError>) -> Option<Runne
     )))
 }
 
-fn template_name(text: &str) -> Result<RunnerDefinition, String> {
-    let is_name = (1..=253).contains(&text.len())
+fn read_ref(text: &str) -> Result<RunnerDefinition, String> {
+    let hint = match Reference::of(text) {
+        Reference::File(file) => {
+            return file
+                .parse()
+                .map(RunnerDefinition::File)
+                .map_err(|error: PathError| error.to_string());
+        }
+        Reference::Name(name) if is_template_name(name) => return Ok(RunnerDefinition::Ref(name.to_owned())),
+        Reference::Name(_) => "a name has lower-case letters, digits, `-` and `.`",
+        Reference::Registry => {
+            "there is no registry of runners here: use the name of a RunnerTemplate, or write the block itself"
+        }
+        Reference::Outside => {
+            "a file of the workspace stands below the manifest's own folder, as in `{file: ./RUNNER.md}`"
+        }
+    };
+    Err(format!(
+        "{} is not the name of a RunnerTemplate: {hint}",
+        Quoted(text)
+    ))
+}
+
+/// The rule of Kubernetes for names of objects (RFC 1123 subdomain).
+fn is_template_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
         && text.split('.').all(|label| {
             let bytes = label.as_bytes();
             let ends_well = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -143,21 +157,7 @@ fn template_name(text: &str) -> Result<RunnerDefinition, String> {
                 .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
                 && ends_well(bytes.first())
                 && ends_well(bytes.last())
-        });
-    if is_name {
-        return Ok(RunnerDefinition::Ref(text.to_owned()));
-    }
-    let hint = if text.starts_with('@') {
-        "there is no registry of runners here: use the name of a RunnerTemplate, or write the block itself"
-    } else if text.contains('/') {
-        "a file of the workspace is given as `file`, as in `{file: ./RUNNER.md}`"
-    } else {
-        "a name has lower-case letters, digits, `-` and `.`"
-    };
-    Err(format!(
-        "{} is not the name of a RunnerTemplate: {hint}",
-        Quoted(text)
-    ))
+        })
 }
 
 #[cfg(test)]

@@ -66,6 +66,9 @@ pub enum Found {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileTree(BTreeMap<BundlePath, Entry>);
 
+/// Links lead outside, or round in circles.
+struct Nowhere;
+
 /// Why an entry has no place in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
@@ -152,28 +155,39 @@ impl FileTree {
 
     /// What a program that opens `path` would find, links followed on every level.
     pub fn find(&self, path: &BundlePath) -> Found {
+        match self.follow(path) {
+            Ok(None) => Found::Folder,
+            Ok(Some(place)) if self.0.contains_key(&place) => Found::File,
+            Ok(Some(place)) if self.first_below(&place).is_some() => Found::Folder,
+            Ok(Some(_)) | Err(Nowhere) => Found::Nothing,
+        }
+    }
+
+    /// The bytes that a program that opens `path` would read, links followed on every level; `None` unless it is a file.
+    pub fn read(&self, path: &BundlePath) -> Option<&Bytes> {
+        let place = self.follow(path).ok()??;
+        match self.get(place.as_str())? {
+            Entry::File { contents, .. } => Some(contents),
+            Entry::Link { .. } => None,
+        }
+    }
+
+    /// Where a path leads once all links are followed; `None` is the root.
+    fn follow(&self, path: &BundlePath) -> Result<Option<BundlePath>, Nowhere> {
         let mut place = path.clone();
         for _ in 0..=MOST_LINKS {
             let Some((link, target)) = self.link_on_the_way(&place) else {
-                return match self.get(place.as_str()) {
-                    Some(_) => Found::File,
-                    None if self.first_below(&place).is_some() => Found::Folder,
-                    None => Found::Nothing,
-                };
+                return Ok(Some(place));
             };
             let rest = place.below(link);
-            place = match (link_destination(link, target), rest) {
-                (Ok(Some(folder)), Some(rest)) => match folder.join(&rest) {
-                    Ok(joined) => joined,
-                    Err(_) => return Found::Nothing,
-                },
-                (Ok(Some(end)), None) => end,
-                (Ok(None), Some(rest)) => rest,
-                (Ok(None), None) => return Found::Folder,
-                (Err(_), _) => return Found::Nothing,
+            place = match (link_destination(link, target).map_err(|_| Nowhere)?, rest) {
+                (Some(folder), Some(rest)) => folder.join(&rest).map_err(|_| Nowhere)?,
+                (Some(end), None) => end,
+                (None, Some(rest)) => rest,
+                (None, None) => return Ok(None),
             };
         }
-        Found::Nothing
+        Err(Nowhere)
     }
 
     /// The first link among the folders of `path` and `path` itself.

@@ -29,6 +29,11 @@ pub(super) const REF_SHAPE: Shape = Shape {
 pub struct WorkspacePath(Option<BundlePath>);
 
 impl WorkspacePath {
+    /// The place of a path below the root; `None` for the root itself.
+    pub fn of(path: Option<BundlePath>) -> Self {
+        Self(path)
+    }
+
     /// The path below the root; `None` for the root itself.
     pub fn below_root(&self) -> Option<&BundlePath> {
         self.0.as_ref()

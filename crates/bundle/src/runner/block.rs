@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The fields below `inline`: those of the block itself, without its composition forms.
-pub(super) const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     fields: &["engine", "image", "needs", "limits"],
     hints: super::SHAPE.hints,
 };
@@ -54,7 +54,7 @@ impl fmt::Display for Engine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerBlock {
     /// Where the block stands, for messages about it.
-    pub(super) field: &'static str,
+    pub(crate) field: Cow<'static, str>,
     /// Where to run.
     pub engine: Option<Engine>,
     /// The name of a runner template.
@@ -69,7 +69,7 @@ impl Default for RunnerBlock {
     fn default() -> Self {
         let (needs, limits) = (Needs::default(), Limits::default());
         Self {
-            field: super::FIELD,
+            field: super::FIELD.into(),
             engine: None,
             image: None,
             needs,
@@ -79,7 +79,20 @@ impl Default for RunnerBlock {
 }
 
 impl RunnerBlock {
-    pub(super) fn read(object: &Object<'_>, field: &'static str, issues: &mut Vec<FieldError>) -> Self {
+    /// What `runner: {ref: name}` is short for.
+    pub(crate) fn of_template(name: &str) -> Self {
+        Self {
+            engine: Some(Engine::Sandbox),
+            image: Some(name.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn read(
+        object: &Object<'_>,
+        field: impl Into<Cow<'static, str>>,
+        issues: &mut Vec<FieldError>,
+    ) -> Self {
         let image = object.string("image", issues);
         if image.is_some_and(|image| {
             image.is_empty() || image.contains(|c: char| c.is_whitespace() || c.is_control())
@@ -88,7 +101,7 @@ impl RunnerBlock {
             issues.push(FieldError::new(object.place("image"), message));
         }
         Self {
-            field,
+            field: field.into(),
             engine: object.one_of("engine", &Engine::NAMES, issues),
             image: image.map(str::to_owned),
             needs: Needs::read(object, issues),

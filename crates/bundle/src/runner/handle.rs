@@ -51,7 +51,7 @@ pub struct ResolvedLimits {
 
 impl RunnerBlock {
     /// Fills in the defaults and refuses what does not fit together.
-    pub(super) fn resolve(&self, run_language: Language) -> Result<RunnerHandle, Vec<FieldError>> {
+    pub(crate) fn resolve(&self, run_language: Language) -> Result<RunnerHandle, Vec<FieldError>> {
         let mut issues = Vec::new();
         let asked = self.engine.unwrap_or_default();
         let downgraded = asked == Engine::InProcess;

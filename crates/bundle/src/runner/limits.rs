@@ -2,10 +2,10 @@ use serde_json::Value;
 
 use crate::{
     field::FieldError,
-    object::{Object, Shape, kind},
+    object::{Object, Shape},
 };
 
-const SHAPE: Shape = Shape {
+pub(crate) const SHAPE: Shape = Shape {
     fields: &[
         "memory_mb",
         "timeout_ms",
@@ -26,9 +26,6 @@ const SHAPE: Shape = Shape {
     ],
 };
 
-/// Above any machine's memory and anybody's patience, and small enough that no conversion of units overflows.
-const LARGEST: u64 = 1_000_000_000_000;
-
 /// What a body may use (AIP-17, `runner.limits`); `vcpus` and `ephemeral_storage_mb` are fields that the specification
 /// leaves to hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,45 +44,32 @@ pub struct Limits {
 
 impl Limits {
     /// Reads `limits` of a `runner` block.
-    pub(super) fn read(block: &Object<'_>, issues: &mut Vec<FieldError>) -> Self {
+    pub(crate) fn read(block: &Object<'_>, issues: &mut Vec<FieldError>) -> Self {
+        Self::read_fields(block, &SHAPE, issues)
+    }
+
+    /// The same where a block allows only some of the fields.
+    pub(crate) fn read_fields(block: &Object<'_>, shape: &Shape, issues: &mut Vec<FieldError>) -> Self {
         let Some(value) = block.get("limits") else {
             return Self::default();
         };
         let field = block.place("limits");
-        let Some(limits) = Object::read(&field, value, &SHAPE, issues) else {
+        let Some(limits) = Object::read(&field, value, shape, issues) else {
             return Self::default();
         };
-        let mut read = |key: &str, unit: &str, parse: fn(&Value) -> Option<u64>| {
-            let value = limits.get(key)?;
-            let number = parse(value).filter(|number| (1..=LARGEST).contains(number));
-            if number.is_none() {
-                let found = match value {
-                    Value::Number(number) => number.to_string(),
-                    other => kind(other).to_owned(),
-                };
-                issues.push(FieldError::new(
-                    limits.place(key),
-                    format!("must be {unit}, not {found}"),
-                ));
-            }
-            number
-        };
         Self {
-            memory_mb: read("memory_mb", "a whole number of MiB above 0", whole),
-            timeout_ms: read("timeout_ms", "a whole number of milliseconds above 0", whole),
-            cpu_ms: read("cpu_ms", "a whole number of milliseconds above 0", whole),
-            milli_vcpus: read(
+            memory_mb: limits.count("memory_mb", "MiB", issues),
+            timeout_ms: limits.count("timeout_ms", "milliseconds", issues),
+            cpu_ms: limits.count("cpu_ms", "milliseconds", issues),
+            milli_vcpus: limits.number(
                 "vcpus",
                 "a number of processors above 0 with at most three decimals",
+                issues,
                 thousandths,
             ),
-            ephemeral_storage_mb: read("ephemeral_storage_mb", "a whole number of MiB above 0", whole),
+            ephemeral_storage_mb: limits.count("ephemeral_storage_mb", "MiB", issues),
         }
     }
-}
-
-fn whole(value: &Value) -> Option<u64> {
-    value.as_u64()
 }
 
 /// Digit by digit, since a fraction like 0.1 has no exact value in binary.

@@ -173,21 +173,37 @@ fn processors_are_counted_in_thousandths() {
 }
 
 #[test]
-fn references_are_read_but_not_followed() {
+fn a_ref_is_a_template_and_what_looks_like_a_file_is_one() {
     let template = define_runner(&json!({ "ref": "python-3.12" })).unwrap();
     assert_eq!(template, RunnerDefinition::Ref("python-3.12".to_owned()));
-    let file = define_runner(&json!({ "file": "./RUNNER.md" })).unwrap();
-    assert_eq!(file, RunnerDefinition::File("RUNNER.md".parse().unwrap()));
-    for (definition, field) in [(template, "runner.ref"), (file, "runner.file")] {
-        let errors = definition.resolve(Language::Multi).unwrap_err();
-        assert_eq!(
-            errors
-                .iter()
-                .map(|error| error.field.as_str())
-                .collect::<Vec<_>>(),
-            [field]
-        );
+    let file = RunnerDefinition::File("RUNNER.md".parse().unwrap());
+    for block in [
+        json!({ "file": "./RUNNER.md" }),
+        json!({ "file": "RUNNER.md" }),
+        json!({ "ref": "./RUNNER.md" }),
+        json!({ "ref": "RUNNER.md" }),
+    ] {
+        assert_eq!(define_runner(&block), Ok(file.clone()), "{block}");
     }
+    let errors = file.resolve(Language::Multi).unwrap_err();
+    assert_eq!(
+        errors
+            .iter()
+            .map(|error| error.field.as_str())
+            .collect::<Vec<_>>(),
+        ["runner.file"]
+    );
+}
+
+#[test]
+fn a_template_is_a_sandbox_with_that_image() {
+    assert_eq!(
+        resolve(&json!({ "ref": "python-3.12" }), Language::Python),
+        resolve(
+            &json!({ "engine": "sandbox", "image": "python-3.12" }),
+            Language::Python
+        )
+    );
 }
 
 #[test]
@@ -223,11 +239,14 @@ fn every_fault_is_named_with_its_field() {
             json!({ "inline": null }),
             json!({ "inline": { "inline": {} } }),
             json!({ "ref": "@agentik/runners/python-3.12" }),
-            json!({ "ref": "./RUNNER.md" }),
+            json!({ "ref": "../RUNNER.md" }),
+            json!({ "ref": "/RUNNER.md" }),
             json!({ "ref": "Python" }),
             json!({ "ref": "a..b" }),
             json!({ "ref": "" }),
             json!({ "file": "../RUNNER.md" }),
+            json!({ "file": "@agentik/runners/python-3.12" }),
+            json!({ "file": "/etc/runner.yaml" }),
         ],
         |block| define_runner(block)
             .unwrap_err()
