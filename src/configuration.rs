@@ -27,6 +27,12 @@ pub struct Configuration {
     /// How often sources are looked at.
     #[serde(default)]
     pub scan: Scan,
+    /// Whether every `github` source of the cluster must name a whole commit id. A namespace can ask for it itself, by a label.
+    #[serde(default)]
+    pub require_pin: bool,
+    /// Whether artifacts of Flux may be a root, and where they are.
+    #[serde(default)]
+    pub flux: Flux,
     /// The image that brings the runner into pods.
     pub runner_image: RunnerImage,
 }
@@ -125,6 +131,8 @@ pub struct Scan {
     pub minimum_interval_seconds: i64,
     /// Seconds after which even a workspace with nothing to look up is checked against the cluster again.
     pub resync_seconds: i64,
+    /// Seconds that the last good state of a source is used while it cannot be looked up. Then nothing new is started from it.
+    pub stale_limit_seconds: i64,
 }
 
 impl Default for Scan {
@@ -133,6 +141,7 @@ impl Default for Scan {
             interval_seconds: 600,
             minimum_interval_seconds: 30,
             resync_seconds: 3600,
+            stale_limit_seconds: 604_800,
         }
     }
 }
@@ -143,6 +152,27 @@ impl Scan {
         wanted
             .unwrap_or(SignedDuration::from_secs(self.interval_seconds))
             .max(SignedDuration::from_secs(self.minimum_interval_seconds))
+    }
+}
+
+/// Whether artifacts of Flux may be a root, and where they are.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Flux {
+    /// Whether Flux's sources are read at all. Without it the operator asks nothing about them, which a cluster without Flux would
+    /// answer by errors.
+    pub enabled: bool,
+    /// Hosts (`host` or `host:port`) that artifacts may be fetched from. The URL stands in a status that tenants may write, so
+    /// that it can never choose the host.
+    pub hosts: Vec<String>,
+}
+
+impl Default for Flux {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            hosts: vec!["source-controller.flux-system.svc.cluster.local.".to_owned()],
+        }
     }
 }
 

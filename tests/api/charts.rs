@@ -29,7 +29,15 @@ const EVERYTHING: &[&str] = &[
     "--set-json",
     r#"affinity={"nodeAffinity":{}}"#,
     "--set-json",
-    r#"extraEnv=[{"name":"HTTPS_PROXY","value":"http://proxy.example:3128"}]"#,
+    r#"extraEnv=[{"name":"TZ","value":"UTC"}]"#,
+    "--set",
+    "proxy.https=http://proxy.example:3128,proxy.http=http://proxy.example:3128,proxy.noProxy={10.0.0.0/8,github.example}",
+    "--set",
+    "caBundle.configMap=certificates,caBundle.key=authorities.pem",
+    "--set",
+    "configuration.requirePin=true,configuration.flux.enabled=true",
+    "--set",
+    "secrets.namespaces={default,kube-public}",
     "--set-json",
     r#"extraVolumes=[{"name":"certificates","emptyDir":{}}]"#,
     "--set-json",
@@ -74,10 +82,7 @@ fn the_default_values_render_as_reviewed() -> Result<()> {
 fn every_option_renders_as_reviewed() -> Result<()> {
     let options = [
         EVERYTHING,
-        &[
-            "--set",
-            "admissionPolicies.enabled=false,rbac.create=false,rbac.aggregate=false",
-        ],
+        &["--set", "admissionPolicies.enabled=false,rbac.aggregate=false"],
     ];
     insta::assert_snapshot!(template("codeworkspace", &options.concat())?);
     Ok(())
@@ -110,6 +115,23 @@ fn a_misspelled_value_is_refused_at_every_level() -> Result<()> {
             "'startBudget'",
         ),
         ("codeworkspace", "resources.limit.cpu=1", "'limit'"),
+        ("codeworkspace", "secrets.namespace={team-a}", "'namespace'"),
+        (
+            "codeworkspace",
+            "secrets.namespaces={Team_A}",
+            "/secrets/namespaces/0",
+        ),
+        (
+            "codeworkspace",
+            "caBundle.configMap=a,caBundle.secret=b",
+            "keep one",
+        ),
+        ("codeworkspace", "proxy.https=proxy:3128", "/proxy/https"),
+        (
+            "codeworkspace",
+            "configuration.flux.hosts={http://flux}",
+            "/configuration/flux/hosts/0",
+        ),
         (
             "codeworkspace",
             "runnerTemplates.python.language=python",

@@ -12,13 +12,13 @@ use kube::api::{Api, PostParams};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use crate::support::{NAMESPACE, RELEASE, apply, namespace, render, server};
+use crate::support::{NAMESPACE, RELEASE, apply, checkout, namespace, render, server};
 
 /// Applies the roles and bindings of the chart.
-async fn install_roles(client: &Client) -> Result<()> {
+async fn install_roles(client: &Client, settings: &[&str]) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     apply(client, &namespace).await?;
-    for object in render("codeworkspace", &[])? {
+    for object in render("codeworkspace", settings)? {
         let kind = object["kind"].as_str().context("an object without kind")?;
         if kind.contains("Role") {
             apply(client, &object).await?;
@@ -56,7 +56,7 @@ const VERBS: [&str; 8] = [
 ];
 
 /// Everything that the operator touches, and what it must never touch.
-const RESOURCES: [&str; 21] = [
+const RESOURCES: [&str; 28] = [
     "codeworkspaces.codeworkspace.dev",
     "codeworkspaces/status.codeworkspace.dev",
     "codeworkspaces/finalizers.codeworkspace.dev",
@@ -64,11 +64,17 @@ const RESOURCES: [&str; 21] = [
     "coderuns/status.codeworkspace.dev",
     "coderuns/finalizers.codeworkspace.dev",
     "runnertemplates.codeworkspace.dev",
+    "secretinventories.codeworkspace.dev",
+    "secretinventories/status.codeworkspace.dev",
+    "gitrepositories.source.toolkit.fluxcd.io",
+    "ocirepositories.source.toolkit.fluxcd.io",
     "pods",
     "pods/exec",
     "pods/log",
     "pods/ephemeralcontainers",
     "configmaps",
+    "persistentvolumeclaims",
+    "persistentvolumes",
     "secrets",
     "serviceaccounts/token",
     "networkpolicies.networking.k8s.io",
@@ -77,6 +83,7 @@ const RESOURCES: [&str; 21] = [
     "leases.coordination.k8s.io",
     "leases.coordination.k8s.io=codeworkspace-operator",
     "clusterroles.rbac.authorization.k8s.io",
+    "namespaces",
     "nodes",
 ];
 
@@ -84,31 +91,101 @@ const RESOURCES: [&str; 21] = [
 #[ignore = "needs an API server: cargo xtask test api"]
 async fn the_operator_may_do_what_its_steps_need_and_nothing_else() -> Result<()> {
     let client = server().await?;
-    install_roles(&client).await?;
-    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    install_roles(&client, &[]).await?;
     let mut permissions = String::new();
     for namespace in ["any-namespace", NAMESPACE] {
         writeln!(permissions, "in {namespace}")?;
         for resource in RESOURCES {
-            let mut allowed = Vec::new();
-            for verb in VERBS {
-                let review = SubjectAccessReview {
-                    spec: SubjectAccessReviewSpec {
-                        user: Some(format!("system:serviceaccount:{NAMESPACE}:{RELEASE}")),
-                        resource_attributes: Some(attributes(namespace, verb, resource)),
-                        ..SubjectAccessReviewSpec::default()
-                    },
-                    ..SubjectAccessReview::default()
-                };
-                let review = reviews.create(&PostParams::default(), &review).await?;
-                if review.status.is_some_and(|status| status.allowed) {
-                    allowed.push(verb);
-                }
-            }
+            let allowed = allowed(&client, RELEASE, namespace, resource).await?;
             writeln!(permissions, "  {resource}: {}", allowed.join(" "))?;
         }
     }
     insta::assert_snapshot!(permissions);
+    Ok(())
+}
+
+/// The verbs that a service account of the release's namespace has.
+async fn allowed(
+    client: &Client,
+    account: &str,
+    namespace: &str,
+    resource: &str,
+) -> Result<Vec<&'static str>> {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let mut allowed = Vec::new();
+    for verb in VERBS {
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(format!("system:serviceaccount:{NAMESPACE}:{account}")),
+                resource_attributes: Some(attributes(namespace, verb, resource)),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let review = reviews.create(&PostParams::default(), &review).await?;
+        if review.status.is_some_and(|status| status.allowed) {
+            allowed.push(verb);
+        }
+    }
+    Ok(allowed)
+}
+
+/// Each release has a name of its own here: what one may must not hide what another may not.
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test api"]
+async fn secrets_are_read_one_by_one_and_only_where_that_was_permitted() -> Result<()> {
+    let client = server().await?;
+    let permitted = namespace(&client, &[]).await?;
+    let none: [&str; 0] = [];
+    for (release, namespaces, elsewhere) in [
+        ("reads-in-one", permitted.as_str(), &none[..]),
+        ("reads-in-all", "*", &["get"][..]),
+        ("reads-in-both", &format!("{permitted},*"), &["get"][..]),
+    ] {
+        let settings = format!("fullnameOverride={release},secrets.namespaces={{{namespaces}}}");
+        install_roles(&client, &["--set", &settings]).await?;
+        for (namespace, expected) in [(permitted.as_str(), &["get"][..]), ("any-namespace", elsewhere)] {
+            let found = allowed(&client, release, namespace, "secrets").await?;
+            assert_eq!(found, expected, "{release} in {namespace}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test api"]
+async fn sources_of_flux_are_read_only_where_flux_is_used() -> Result<()> {
+    let client = server().await?;
+    let settings = "fullnameOverride=with-flux,configuration.flux.enabled=true";
+    install_roles(&client, &["--set", settings]).await?;
+    for resource in ["gitrepositories", "ocirepositories"] {
+        let resource = format!("{resource}.source.toolkit.fluxcd.io");
+        assert_eq!(
+            allowed(&client, "with-flux", "any-namespace", &resource).await?,
+            ["get", "list", "watch"],
+            "{resource}"
+        );
+    }
+    Ok(())
+}
+
+/// Who reviews the roles reads there what each rule is for.
+#[test]
+fn each_rule_says_what_it_is_for() -> Result<()> {
+    for file in ["rbac.yaml", "rbac-users.yaml"] {
+        let path = checkout().join("charts/codeworkspace/templates").join(file);
+        let text = std::fs::read_to_string(path)?;
+        let mut above = "";
+        let mut rules = 0;
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("- apiGroups:") {
+                rules += 1;
+                assert!(above.starts_with('#'), "{file}: {line} stands below {above:?}");
+            }
+            above = line;
+        }
+        assert!(rules > 2, "{file} has rules");
+    }
     Ok(())
 }
 
@@ -118,7 +195,7 @@ async fn the_operator_may_do_what_its_steps_need_and_nothing_else() -> Result<()
 #[ignore = "needs an API server: cargo xtask test api"]
 async fn who_may_view_or_edit_a_namespace_may_do_so_with_workspaces_and_runs() -> Result<()> {
     let client = server().await?;
-    install_roles(&client).await?;
+    install_roles(&client, &[]).await?;
     let namespace = namespace(&client, &[]).await?;
     let mut permissions = String::new();
     for role in ["view", "edit", "admin"] {

@@ -116,12 +116,15 @@ pub async fn server() -> Result<Client> {
     Ok(client)
 }
 
-/// The admission policy of the chart, and its binding.
+/// The admission policies of the chart, and their bindings.
 pub fn policies() -> Result<Vec<Value>> {
-    render(
-        "codeworkspace",
-        &["--show-only", "templates/admission-policies.yaml"],
-    )
+    let mut policies = render("codeworkspace", &[])?;
+    policies.retain(|object| {
+        object["kind"]
+            .as_str()
+            .is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy"))
+    });
+    Ok(policies)
 }
 
 async fn install(client: &Client) -> Result<()> {
@@ -136,11 +139,16 @@ async fn install(client: &Client) -> Result<()> {
     for policy in policies()? {
         apply(client, &policy).await?;
     }
-    let refused = json!({"code": "./x", "unknown": {}});
-    eventually("the admission policy is in force", async || {
-        Ok(dry_run(client, "codeworkspaces", &refused).await?.is_err())
-    })
-    .await
+    for (plural, refused) in [
+        ("codeworkspaces", json!({"code": "./x", "unknown": {}})),
+        ("secretinventories", json!({"unknown": {}})),
+    ] {
+        eventually("the admission policies are in force", async || {
+            Ok(dry_run(client, plural, &refused).await?.is_err())
+        })
+        .await?;
+    }
+    Ok(())
 }
 
 /// Server-side apply of one object as it stands; fields that the server does not know are errors.
@@ -193,6 +201,7 @@ pub fn resource(plural: &str) -> ApiResource {
     let kind = match plural {
         "codeworkspaces" => "CodeWorkspace",
         "coderuns" => "CodeRun",
+        "secretinventories" => "SecretInventory",
         _ => "RunnerTemplate",
     };
     ApiResource {

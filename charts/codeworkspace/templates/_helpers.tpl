@@ -61,5 +61,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $configuration := deepCopy .Values.configuration -}}
 {{- $reference := default (include "codeworkspace.image" .) $configuration.runnerImage.reference -}}
 {{- $_ := set $configuration.runnerImage "reference" $reference -}}
+{{- if or .Values.caBundle.configMap .Values.caBundle.secret -}}
+{{- $_ := set $configuration.github "caBundle" (printf "/etc/codeworkspace-ca/%s" .Values.caBundle.key) -}}
+{{- end -}}
 {{- toYaml $configuration -}}
 {{- end -}}

@@ -257,9 +257,19 @@ pub(crate) fn secrets(_: &mut SchemaGenerator) -> Schema {
             "x-kubernetes-preserve-unknown-fields": true,
             "maxProperties": KEYS_MAX,
             "properties": {
-                "vault": {"description": "Slug of a secret in the inventory.", "type": "string", "minLength": 1, "maxLength": 80},
-                "oauth": {"description": "Driver of a connector in the inventory.", "type": "string", "minLength": 1, "maxLength": 63},
-                "value": {"description": "A plain value.", "type": "string", "maxLength": 65_536}
+                "vault": {
+                    "description": "Slug of a secret in the inventory.",
+                    "type": "string", "minLength": 2, "maxLength": 80,
+                    "pattern": "^([a-z][a-z0-9-]*[a-z0-9]/)?[a-z][a-z0-9-]*[a-z0-9]$"
+                },
+                "oauth": {
+                    "description": "Driver of a connector in the inventory.",
+                    "type": "string", "minLength": 1, "maxLength": 63, "pattern": r"^[^\s\x00-\x1f\x7f]+$"
+                },
+                "value": {
+                    "description": "A plain value. It stands in the object for everybody who may read it.",
+                    "type": "string", "maxLength": 65_536, "pattern": r"^[^\x00]*$"
+                }
             }
         }
     })
@@ -288,6 +298,30 @@ pub(crate) fn origin(_: &mut SchemaGenerator) -> Schema {
         "maxProperties": KEYS_MAX,
         "properties": {
             "origin": {"description": "For example `workspace` or `ai-draft`.", "type": "string", "maxLength": 253}
+        }
+    })
+}
+
+/// Files before or after a run, by their names (AIP-16).
+pub(crate) fn files(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "maxProperties": 64,
+        "additionalProperties": {
+            "description": "One file.",
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": true,
+            "maxProperties": KEYS_MAX,
+            "required": ["path"],
+            "properties": {
+                "path": {
+                    "description": "Path in the root. `<runId>`, `<workflowId>`, `<toolId>` and `<isoDate>` stand for those of the run.",
+                    "type": "string", "minLength": 1, "maxLength": PATH_MAX
+                },
+                "mode": {"description": "`ro` or `rw`, for people.", "type": "string", "enum": ["ro", "rw"]},
+                "contentType": {"description": "A media type, for people.", "type": "string", "maxLength": 253}
+            }
         }
     })
 }

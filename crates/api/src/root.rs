@@ -15,7 +15,7 @@ use serde_json::Value;
 pub struct Root {
     /// ConfigMaps whose keys are files. Two that give the same path are an error that names both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 16))]
+    #[schemars(length(min = 1, max = 8))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub config_maps: Option<Vec<ConfigMapRoot>>,
     /// A volume, read by a short pod when a source asks for it, and not at each scan.
@@ -89,7 +89,7 @@ pub struct ConfigMapRoot {
     pub name: String,
     /// The keys to take, each with its path. All keys when absent, each at the path that is its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = 256))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]
     pub items: Option<Vec<ConfigMapItem>>,
     /// Keys that this version does not know, kept so that they can be named.

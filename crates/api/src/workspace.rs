@@ -99,11 +99,11 @@ pub struct CodeWorkspaceSpec {
     pub outputs: Option<Value>,
     /// Files staged before each run (AIP-16). Not implemented yet: refused in status as NotYetSupported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "blocks::open")]
+    #[schemars(schema_with = "blocks::files")]
     pub inputs_files: Option<Value>,
     /// Files kept after each run (AIP-16). Not implemented yet: refused in status as NotYetSupported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "blocks::open")]
+    #[schemars(schema_with = "blocks::files")]
     pub outputs_files: Option<Value>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,10 +25,11 @@ const DEFINITIONS: &str = "codeworkspace-crds";
 /// Namespace of the server that plays GitHub.
 const DEVELOPMENT_NAMESPACE: &str = "codeworkspace-dev";
 /// The kinds that the product brings.
-const KINDS: [&str; 3] = [
+const KINDS: [&str; 4] = [
     "codeworkspaces.codeworkspace.dev",
     "coderuns.codeworkspace.dev",
     "runnertemplates.codeworkspace.dev",
+    "secretinventories.codeworkspace.dev",
 ];
 /// How long helm waits for the operator to be ready.
 const READY_TIMEOUT: &str = "3m";
