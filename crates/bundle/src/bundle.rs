@@ -41,27 +41,39 @@ impl Bundle {
     /// off threads that serve requests. Beside the tree only the compressed bytes are held in memory.
     pub fn build(tree: &FileTree, caps: &Caps) -> Result<Self, BuildError> {
         caps.check(tree)?;
-        let mut out = HashingEncoder {
-            hasher: Hasher::default(),
-            encoder: gzip::encoder(Vec::new()),
-        };
+        let mut out = HashingEncoder::new(Vec::new());
         tar::write(tree, &mut out)?;
+        let (digest, compressed) = out.finish()?;
         Ok(Self {
-            digest: out.hasher.finish(),
+            digest,
             files: tree.len() as u64,
             size_bytes: tree.content_bytes(),
-            compressed: out.encoder.finish()?.into(),
+            compressed: compressed.into(),
         })
     }
 }
 
 /// Hashes what it compresses.
-struct HashingEncoder {
+#[derive(Debug)]
+pub(crate) struct HashingEncoder<W: Write> {
     hasher: Hasher,
-    encoder: GzEncoder<Vec<u8>>,
+    encoder: GzEncoder<W>,
 }
 
-impl Write for HashingEncoder {
+impl<W: Write> HashingEncoder<W> {
+    pub(crate) fn new(out: W) -> Self {
+        Self {
+            hasher: Hasher::default(),
+            encoder: gzip::encoder(out),
+        }
+    }
+
+    pub(crate) fn finish(self) -> io::Result<(Digest, W)> {
+        Ok((self.hasher.finish(), self.encoder.finish()?))
+    }
+}
+
+impl<W: Write> Write for HashingEncoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.encoder.write(bytes)?;
         self.hasher.update(&bytes[..written]);

@@ -51,6 +51,7 @@ mod quote;
 mod reader;
 mod tar;
 mod tree;
+mod writer;
 
 pub mod code;
 pub mod expand;
@@ -84,3 +85,4 @@ pub use sandbox::{Sandbox, SandboxDefinition, define_sandbox};
 pub use secrets::{SecretSource, Secrets, define_secrets};
 pub use tar::HeaderError;
 pub use tree::{Entry, FileTree, Found, PlaceError, TreeError};
+pub use writer::{BundleWriter, WriteError};
