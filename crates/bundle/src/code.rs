@@ -4,6 +4,7 @@ mod entry;
 mod github;
 mod inline;
 mod local;
+mod pin;
 mod reference;
 mod repository;
 mod target;

@@ -27,8 +27,8 @@ pub struct Inherited {
     /// Where each value comes from that is not the workspace's own, by its field (`runner.image`, `runner.needs.native[ffmpeg]`,
     /// `secrets.API_KEY`, `network.egress[api.example.com]`): `code.sources[1] > render-utils`.
     pub origins: BTreeMap<String, String>,
-    /// What is wrong in the others' blocks, or does not fit together.
-    pub errors: Vec<FieldError>,
+    /// What is wrong in the others' blocks, or does not fit together, and the way to where that is.
+    faults: Vec<(Option<String>, FieldError)>,
     /// The first language that was named, and where.
     language: Option<(Language, Option<String>)>,
 }
@@ -55,6 +55,15 @@ impl Inherited {
             .map_err(|errors| errors.into_iter().map(explained).collect())
     }
 
+    /// What is wrong in the blocks of what is referred to, or does not fit together. The workspace's own faults are in its manifest.
+    pub fn errors(&self) -> Vec<FieldError> {
+        let placed = |(way, error): &(Option<String>, FieldError)| match way {
+            Some(way) => error.clone().within(way),
+            None => error.clone(),
+        };
+        self.faults.iter().map(placed).collect()
+    }
+
     /// Takes over what another workspace has, over what was taken before. `place` is where it is referred to.
     pub(crate) fn absorb(&mut self, other: Self, place: &str) {
         let from = |field: &str| match other.origins.get(field) {
@@ -65,11 +74,13 @@ impl Inherited {
             let origin = from(&field);
             self.origins.insert(field, origin);
         }
-        let errors = other.errors.into_iter().map(|error| error.within(place));
-        self.errors.extend(errors);
+        let below =
+            |way: Option<String>| way.map_or_else(|| place.to_owned(), |way| format!("{place} > {way}"));
+        let faults = other.faults.into_iter();
+        self.faults
+            .extend(faults.map(|(way, error)| (Some(below(way)), error)));
         if let Some((language, origin)) = other.language {
-            let origin = origin.map_or_else(|| place.to_owned(), |origin| format!("{place} > {origin}"));
-            self.name_language(language, Some(origin));
+            self.name_language(language, Some(below(origin)));
         }
         self.merge(other.runner, other.secrets, &other.network);
     }
@@ -80,13 +91,15 @@ impl Inherited {
             Ok(runner) => runner.clone(),
             Err(errors) => {
                 if !is_top {
-                    self.errors.extend(errors.iter().cloned());
+                    self.faults
+                        .extend(errors.iter().map(|error| (None, error.clone())));
                 }
                 RunnerBlock::default()
             }
         };
         if !is_top {
-            self.errors.extend(manifest.errors.iter().cloned());
+            let errors = manifest.errors.iter();
+            self.faults.extend(errors.map(|error| (None, error.clone())));
         }
         if let Some(language) = own_runner.needs.language {
             self.name_language(language, None);
@@ -117,7 +130,7 @@ impl Inherited {
     fn name_language(&mut self, language: Language, origin: Option<String>) {
         let place = |origin: &Option<String>| match origin {
             Some(origin) => format!("in `{origin}`"),
-            None => "in this workspace".to_owned(),
+            None => "in the workspace itself".to_owned(),
         };
         match &self.language {
             _ if language == Language::Multi => {}
@@ -129,7 +142,7 @@ impl Inherited {
                     place(first_origin),
                     place(&origin)
                 );
-                self.errors.push(FieldError::new(LANGUAGE, message));
+                self.faults.push((None, FieldError::new(LANGUAGE, message)));
             }
         }
     }
@@ -194,3 +207,6 @@ fn limit_fields(limits: Limits) -> [(&'static str, Option<u64>); 5] {
         ("runner.limits.ephemeral_storage_mb", limits.ephemeral_storage_mb),
     ]
 }
+
+#[cfg(test)]
+mod tests;

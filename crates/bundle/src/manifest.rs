@@ -194,7 +194,11 @@ impl Manifest {
             place(errors);
         }
         place(&mut self.errors);
-        for warning in &mut self.warnings {
+        for warning in self
+            .warnings
+            .iter_mut()
+            .filter(|warning| !warning.starts_with("./"))
+        {
             *warning = format!("./{file}: {warning}");
         }
         self.file = Some(file);
@@ -214,3 +218,6 @@ fn in_file(error: FieldError, file: &BundlePath) -> FieldError {
 fn kept<T>(result: Result<T, Vec<FieldError>>, errors: &mut Vec<FieldError>) -> Option<T> {
     result.map_err(|wrong| errors.extend(wrong)).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -155,3 +155,6 @@ fn below<T: Default>(
         None => T::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

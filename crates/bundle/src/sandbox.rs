@@ -258,3 +258,6 @@ fn read_network(object: &Object<'_>, issues: &mut Vec<FieldError>) -> Vec<String
         .map(|network| read_egress(&network, issues))
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -274,3 +274,6 @@ fn variable_of(slug: &str) -> String {
     let name = slug.rsplit('/').next().unwrap_or(slug);
     name.to_ascii_uppercase().replace('-', "_")
 }
+
+#[cfg(test)]
+mod tests;

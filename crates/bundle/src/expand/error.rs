@@ -48,7 +48,7 @@ pub enum RefError {
     #[error("is a cycle: {}", .0.join(" > "))]
     Cycle(Vec<String>),
     /// Too many references follow each other.
-    #[error("{} is the sixth reference in a row; at most {MAX_DEPTH} may follow each other: {}", .0.len() - 1, .0.join(" > "))]
+    #[error("is one reference too many in a row, of which there may be {MAX_DEPTH}: {}", .0.join(" > "))]
     TooDeep(Vec<String>),
     /// There is more behind it than can be gone through.
     #[error("expands to more than {MAX_EXPANDED} sources, which is the most that one bundle may be made of")]

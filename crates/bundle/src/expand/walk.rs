@@ -82,16 +82,10 @@ impl Identity {
 
     /// How to call it in a path that says already where it was found.
     fn label(&self) -> String {
-        match self {
-            Self::Object(name) => name.clone(),
-            Self::File(_, file) => {
-                let folder = file.as_ref().and_then(BundlePath::folder).unwrap_or("./");
-                folder
-                    .rsplit_once('/')
-                    .filter(|(_, name)| !name.is_empty())
-                    .map_or(folder, |(_, name)| name)
-                    .to_owned()
-            }
+        let name = self.name();
+        match name.trim_end_matches('/').rsplit_once('/') {
+            Some((_, last)) => last.to_owned(),
+            None => name,
         }
     }
 }
@@ -251,7 +245,11 @@ impl Walk<'_> {
         if stack.len() > MAX_DEPTH {
             return Ok(Followed::Failed(too_deep(stack, identity.name())));
         }
-        if let Some(errors) = unusable(manifest) {
+        if let Some(mut errors) = unusable(manifest) {
+            if manifest.file.is_none() {
+                let name = identity.name();
+                errors = errors.into_iter().map(|error| error.within(&name)).collect();
+            }
             return Ok(Followed::Failed(ManifestError::Invalid(errors).into()));
         }
         if manifest.file.is_some() {

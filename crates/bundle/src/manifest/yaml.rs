@@ -1,14 +1,16 @@
 //! YAML that somebody else wrote, within a budget.
 
 use serde_json::Value;
-use serde_saphyr::{Options, options::DuplicateKeyPolicy};
+use serde_saphyr::{
+    Error, Options, SnippetMode, UserMessageFormatter, budget::BudgetBreach, options::DuplicateKeyPolicy,
+};
 
 use crate::{field::FieldError, path::BundlePath, quote::Escaped};
 
 /// Largest file of a manifest in bytes. Its inline content counts too, as that of an object would.
 pub const MAX_MANIFEST_BYTES: usize = 256 * 1_024;
 /// Deepest nesting of lists and objects.
-const MAX_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 64;
 /// Lists, objects and scalars after all aliases are replaced. A few lines of aliases can stand for billions.
 const MAX_NODES: usize = 20_000;
 
@@ -35,7 +37,8 @@ pub(super) fn read_document(file: &BundlePath, bytes: &[u8]) -> Result<Value, Fi
     } else {
         (text, 0)
     };
-    serde_saphyr::from_str_with_options(yaml, options()).map_err(|error| wrong(explain(&error, lines_before)))
+    serde_saphyr::from_str_with_options(yaml, options())
+        .map_err(|error| wrong(explain(error.without_snippet(), lines_before)))
 }
 
 /// What stands between the first two lines of `---`, and the number of lines before it. A file without any is taken whole, since that
@@ -83,13 +86,29 @@ fn options() -> Options {
     }
 }
 
-/// The parser's message in one line.
-fn explain(error: &serde_saphyr::Error, lines_before: u64) -> String {
-    let plain = error.without_snippet();
-    let text = plain.to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let message = Escaped(line.split(" at line ").next().unwrap_or(line));
-    match plain.location() {
+/// What is wrong, in one line, and where it stands.
+fn explain(error: &Error, lines_before: u64) -> String {
+    let message = match error {
+        Error::Budget {
+            breach: BudgetBreach::Documents { .. },
+            ..
+        } => "it has more than one document".to_owned(),
+        Error::Budget { .. }
+        | Error::AliasReplayCounterOverflow { .. }
+        | Error::AliasReplayLimitExceeded { .. }
+        | Error::AliasReplayStackDepthExceeded { .. } => format!(
+            "it has more than {MAX_NODES} values once all aliases are replaced, or nests them deeper than {MAX_DEPTH}"
+        ),
+        _ => {
+            let text = error.render_with_options(serde_saphyr::render_options! {
+                formatter: &UserMessageFormatter,
+                snippets: SnippetMode::Off,
+            });
+            let line = text.lines().next().unwrap_or_default();
+            Escaped(line.split(" at line ").next().unwrap_or(line)).to_string()
+        }
+    };
+    match error.location() {
         Some(location) if location.line() > 0 => format!(
             "is no YAML that can be read: {message} (line {}, column {})",
             location.line() + lines_before,
