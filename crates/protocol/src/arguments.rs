@@ -3,14 +3,19 @@
 //! Every option is `--name VALUE` in two arguments, so a value may begin with a dash; the body's own words stand behind `--`
 //! and are never looked at.
 
+mod read;
+
 use std::collections::BTreeMap;
 
 use thiserror::Error;
+
+pub use read::{ReadArguments, RefusedLinks};
 
 use crate::layout;
 
 const PREPARE: &str = "prepare";
 const EXEC: &str = "exec";
+const READ: &str = "read";
 
 const BUNDLE: &str = "--bundle";
 const DIGEST: &str = "--digest";
@@ -25,10 +30,10 @@ const GRACE_MS: &str = "--grace-ms";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ArgumentError {
     /// There is no subcommand at all.
-    #[error("a subcommand is missing; expected `prepare` or `exec`")]
+    #[error("a subcommand is missing; expected `prepare`, `exec` or `read`")]
     NoSubcommand,
     /// The first word is no subcommand of the runner.
-    #[error("unknown subcommand `{0}`; expected `prepare` or `exec`")]
+    #[error("unknown subcommand `{0}`; expected `prepare`, `exec` or `read`")]
     UnknownSubcommand(String),
     /// The subcommand has no such option.
     #[error("{subcommand}: unknown argument `{argument}`")]
@@ -114,6 +119,8 @@ pub enum RunnerArguments {
     Prepare(PrepareArguments),
     /// `runner exec …`
     Exec(ExecArguments),
+    /// `runner read …`
+    Read(ReadArguments),
 }
 
 impl RunnerArguments {
@@ -123,6 +130,8 @@ usage: runner prepare --bundle FILE --digest sha256:HEX --target DIRECTORY --ins
                       [--termination-log FILE]
        runner exec --workdir DIRECTORY [--timeout-ms N] --grace-ms N [--termination-log FILE]
                    -- COMMAND [ARGUMENT…]
+       runner read --folder DIRECTORY [--below PATH] --links keep|skip --max-entries N
+                   --max-file-bytes N --max-total-bytes N
 ";
 
     /// Reads a command line without the program's own name.
@@ -130,6 +139,7 @@ usage: runner prepare --bundle FILE --digest sha256:HEX --target DIRECTORY --ins
         match arguments.first().map(String::as_str) {
             Some(PREPARE) => PrepareArguments::parse(arguments).map(Self::Prepare),
             Some(EXEC) => ExecArguments::parse(arguments).map(Self::Exec),
+            Some(READ) => ReadArguments::parse(arguments).map(Self::Read),
             Some(other) => Err(ArgumentError::UnknownSubcommand(other.to_owned())),
             None => Err(ArgumentError::NoSubcommand),
         }

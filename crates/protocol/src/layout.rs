@@ -19,6 +19,9 @@ pub const BUNDLE: &str = "/codeworkspace-bundle/bundle.tar.gz";
 /// Key of the compressed bundle in its `ConfigMap`.
 pub const BUNDLE_KEY: &str = "bundle.tar.gz";
 
+/// Directory at which `runner read` finds the volume whose files it reads.
+pub const ROOT_DIRECTORY: &str = "/codeworkspace-root";
+
 /// Where the bundle is unpacked and the body starts, unless the workspace's `volume.mountPath` says otherwise.
 pub const DEFAULT_MOUNT: &str = "/workspace";
 

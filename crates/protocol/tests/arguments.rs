@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use codeworkspace_protocol::{ArgumentError, ExecArguments, PrepareArguments, RunnerArguments, layout};
+use codeworkspace_protocol::{
+    ArgumentError, ExecArguments, PrepareArguments, ReadArguments, RefusedLinks, RunnerArguments, layout,
+};
 use proptest::prelude::*;
 
 const DIGEST: &str = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -60,6 +62,19 @@ fn the_container_commands_are_these() {
         "exec --workdir /workspace --timeout-ms 600000 --grace-ms 5000 --termination-log /dev/termination-log \
          -- python3 /workspace/main.py"
     );
+    let read = ReadArguments {
+        folder: layout::ROOT_DIRECTORY.to_owned(),
+        below: Some("team/tools".to_owned()),
+        links: RefusedLinks::Fail,
+        max_entries: 3,
+        max_file_bytes: 2,
+        max_total_bytes: 1,
+    };
+    assert_eq!(
+        read.to_args().join(" "),
+        "read --folder /codeworkspace-root --below team/tools --links keep --max-entries 3 --max-file-bytes 2 \
+         --max-total-bytes 1"
+    );
 }
 
 #[test]
@@ -103,7 +118,7 @@ fn every_wrong_line_is_refused_with_what_was_expected() {
     let cases: &[(&[&str], &str)] = &[
         (
             &["serve"],
-            "unknown subcommand `serve`; expected `prepare` or `exec`",
+            "unknown subcommand `serve`; expected `prepare`, `exec` or `read`",
         ),
         (&["exec", "--shell"], "exec: unknown argument `--shell`"),
         (&["exec", "--workdir=/w"], "exec: unknown argument `--workdir=/w`"),
@@ -154,6 +169,13 @@ fn every_wrong_line_is_refused_with_what_was_expected() {
     for (line, message) in cases {
         assert_eq!(refusal(line), *message, "{line:?}");
     }
+    let up = "read: `--below a/../..`: must be a relative path without empty, `.` and `..` segments";
+    assert_eq!(
+        refusal(&["read", "--folder", "/r", "--links", "skip", "--below", "a/../.."]),
+        up
+    );
+    let links = "read: `--links follow`: must be `keep` or `skip`";
+    assert_eq!(refusal(&["read", "--folder", "/r", "--links", "follow"]), links);
     let digest = "prepare: `--digest sha256:E3B0`: must be `sha256:` and 64 lower-case hex digits";
     assert_eq!(refusal(&prepare_line(&[("--digest", "sha256:E3B0")])), digest);
     let root = "prepare: `--target //`: must not be the root: everything in it is replaced";
@@ -177,7 +199,12 @@ proptest! {
         digest in "sha256:[0-9a-f]{64}",
         timeout_ms in proptest::option::of(1..=u64::MAX), grace_ms in any::<u64>(),
         program in ".{1,20}", arguments in proptest::collection::vec(".{0,20}", 0..5),
+        below in proptest::option::of("[a-z -]{1,9}(/[a-z…]{1,9}){0,3}"), skip in any::<bool>(), limits in any::<[u64; 3]>(),
     ) {
+        let links = if skip { RefusedLinks::Skip } else { RefusedLinks::Fail };
+        let [max_entries, max_file_bytes, max_total_bytes] = limits;
+        let read = ReadArguments { folder: workdir.clone(), below, links, max_entries, max_file_bytes, max_total_bytes };
+        prop_assert_eq!(RunnerArguments::parse(&read.to_args()), Ok(RunnerArguments::Read(read)));
         let prepare = PrepareArguments { bundle, digest, target, install, termination_log: termination_log.clone() };
         prop_assert_eq!(RunnerArguments::parse(&prepare.to_args()), Ok(RunnerArguments::Prepare(prepare)));
         let argv = std::iter::once(program).chain(arguments).collect();
@@ -188,7 +215,7 @@ proptest! {
     #[test]
     fn no_line_is_too_strange_to_be_answered(line in proptest::collection::vec(".{0,12}", 0..8)) {
         let _ = RunnerArguments::parse(&line);
-        for subcommand in ["prepare", "exec"] {
+        for subcommand in ["prepare", "exec", "read"] {
             let _ = RunnerArguments::parse(&[&[subcommand.to_owned()], &line[..]].concat());
         }
     }

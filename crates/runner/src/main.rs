@@ -2,10 +2,12 @@
 //!
 //! `runner prepare` is the init container: it unpacks the verified bundle and installs the runner in a volume.
 //! `runner exec` is process 1 of the body's container: it runs the body and keeps the record of the run.
+//! `runner read` has a pod of its own: it sends the files of a volume to the operator.
 
 mod clock;
 mod exec;
 mod prepare;
+mod read;
 mod record_file;
 
 use std::process::ExitCode;
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     match arguments() {
         Ok(RunnerArguments::Prepare(arguments)) => prepare::prepare(&arguments),
         Ok(RunnerArguments::Exec(arguments)) => exec::exec(&arguments),
+        Ok(RunnerArguments::Read(arguments)) => read::read(&arguments),
         Err(error) => {
             eprint!("runner: {error}\n{}", RunnerArguments::USAGE);
             ExitCode::from(EXIT_USAGE)

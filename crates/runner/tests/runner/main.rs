@@ -10,3 +10,4 @@ mod exec;
 mod fixture;
 mod hostile;
 mod prepare;
+mod read;
