@@ -105,7 +105,12 @@ fn explain(error: &Error, lines_before: u64) -> String {
                 snippets: SnippetMode::Off,
             });
             let line = text.lines().next().unwrap_or_default();
-            Escaped(line.split(" at line ").next().unwrap_or(line)).to_string()
+            let message = Escaped(line.split(" at line ").next().unwrap_or(line)).to_string();
+            if message.contains("`@'") {
+                "text that begins with `@` needs quotes".to_owned()
+            } else {
+                message
+            }
         }
     };
     match error.location() {

@@ -1,0 +1,2 @@
+export const render = (template: string, data: Record<string, string>) =>
+  template.replace(/{{(\w+)}}/g, (_, key) => data[key] ?? "")
