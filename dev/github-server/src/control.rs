@@ -12,6 +12,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::ServerError;
+use crate::access::Token;
+use crate::apps::{App, Issued, Revoked};
 use crate::commit::Commit;
 use crate::rate_limit::RateLimit;
 use crate::repositories::{FullName, TagKind};
@@ -53,6 +55,13 @@ pub(crate) fn router() -> Router<Arc<Shared>> {
                 .delete(delete_global_switches),
         )
         .route("/requests", get(get_requests).delete(reset_requests))
+        .route("/tokens/{name}", put(set_token).delete(remove_token))
+        .route(
+            "/tokens/{name}/rate-limit",
+            get(get_rate_limit_of).put(set_rate_limit_of),
+        )
+        .route("/apps/{id}", put(set_app))
+        .route("/apps/{id}/tokens", get(get_issued).delete(revoke))
         .route("/rate-limit", get(get_rate_limit).put(set_rate_limit))
         .layer(axum::extract::DefaultBodyLimit::max(MAXIMUM_BODY_BYTES))
 }
@@ -260,4 +269,47 @@ async fn get_rate_limit(State(shared): Server) -> Json<RateLimit> {
 async fn set_rate_limit(State(shared): Server, Json(limit): Json<RateLimit>) -> StatusCode {
     shared.rate_limit.set(limit);
     StatusCode::NO_CONTENT
+}
+
+async fn set_token(State(shared): Server, Path(name): Path<String>, Json(token): Json<Token>) -> StatusCode {
+    shared.credentials.set_token(&name, token);
+    StatusCode::NO_CONTENT
+}
+
+async fn remove_token(State(shared): Server, Path(name): Path<String>) -> Result<StatusCode, ServerError> {
+    shared.credentials.remove_token(&name)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn get_rate_limit_of(
+    State(shared): Server,
+    Path(name): Path<String>,
+) -> Result<Json<RateLimit>, ServerError> {
+    Ok(Json(shared.credentials.counter(&name)?.get()))
+}
+
+async fn set_rate_limit_of(
+    State(shared): Server,
+    Path(name): Path<String>,
+    Json(limit): Json<RateLimit>,
+) -> Result<StatusCode, ServerError> {
+    shared.credentials.counter(&name)?.set(limit);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn set_app(
+    State(shared): Server,
+    Path(id): Path<String>,
+    Json(app): Json<App>,
+) -> Result<StatusCode, ServerError> {
+    shared.credentials.set_app(&id, app)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn get_issued(State(shared): Server, Path(id): Path<String>) -> Json<Vec<Issued>> {
+    Json(shared.credentials.issued(&id))
+}
+
+async fn revoke(State(shared): Server, Path(id): Path<String>) -> Json<Revoked> {
+    Json(shared.credentials.revoke(&id))
 }

@@ -44,24 +44,30 @@ pub(crate) async fn answer(State(shared): State<Arc<Shared>>, request: Request) 
     };
     let full_name = name.to_string();
     let (headers, query) = (request.headers(), request.uri().query());
-    shared
-        .requests
-        .send_modify(|requests| requests.record(&full_name, RequestKind::Download, headers, query));
+    let token = query.and_then(|query| query.strip_prefix("token="));
+    let opened = token.is_some_and(|token| shared.opens(token, &name));
+    let caller = shared.credentials.caller(headers);
+    shared.requests.send_modify(|requests| {
+        let query = query.filter(|_| !opened);
+        requests.record(&full_name, caller.label(), RequestKind::Download, headers, query);
+    });
     shared.wait(&full_name, RequestKind::Download).await;
     if let Some(answer) = shared.take_answer(&full_name, RequestKind::Download) {
         return with_headers(fixed(&answer), [], &answer);
     }
-    let Lookup::Found(repository) = shared.repositories.lookup(&name) else {
+    let Lookup::Found(repository) = shared.repositories.lookup(&name, |_| opened) else {
         return (StatusCode::NOT_FOUND, "404: Not Found").into_response();
     };
     match segments.as_slice() {
         [_, _, "hops", hops, commit] => {
             let left: u32 = hops.parse().unwrap_or_default();
             let base = &shared.download_base;
+            let query = request.uri().query().map(|query| format!("?{query}"));
+            let query = query.unwrap_or_default();
             found(Some(&if left > 1 {
-                format!("{base}/{name}/hops/{}/{commit}", left - 1)
+                format!("{base}/{name}/hops/{}/{commit}{query}", left - 1)
             } else {
-                format!("{base}/{name}/legacy.tar.gz/{commit}")
+                format!("{base}/{name}/legacy.tar.gz/{commit}{query}")
             }))
         }
         [_, _, "legacy.tar.gz", commit] => archive(&shared, repository, (*commit).to_owned()).await,

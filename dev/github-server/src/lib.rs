@@ -5,10 +5,17 @@
 //! GitHub. Error bodies, rate-limit headers and the commit comment in the archive are those of GitHub. Dates are
 //! fixed, so that a fixture has the same commit ids on every machine.
 //!
+//! Private repositories open to personal access tokens ([`Token`]) and to installations of GitHub Apps ([`App`]), whose signature
+//! it verifies and which get long tokens that are narrowed and end. Each credential has a rate limit of its own, answers carry
+//! tags and are confirmed with 304, a redirect to a private archive carries a token in its query, and a renamed repository is
+//! reached by its number. Requests are counted by credential ([`Requests::callers`]).
+//!
 //! Tests in the same process use [`GithubServer`]; others run the program and use the control endpoints below
 //! `/_control/` (see the README beside this crate).
 
+mod access;
 mod api;
+mod apps;
 mod commit;
 mod control;
 mod download;
@@ -23,6 +30,8 @@ mod switches;
 
 use std::path::{Path, PathBuf};
 
+pub use access::{Token, TokenRefusal};
+pub use apps::{App, AppKey, Installation, Issued, Revoked};
 pub use commit::{Change, Commit};
 pub use rate_limit::RateLimit;
 pub use requests::Requests;

@@ -31,6 +31,9 @@ struct Arguments {
     /// Requests that the API allows an hour.
     #[arg(long, default_value_t = ServerOptions::default().rate_limit)]
     rate_limit: u32,
+    /// Path before all paths of the API; GitHub Enterprise Server has `/api/v3`.
+    #[arg(long, default_value = "")]
+    api_path: String,
 }
 
 #[tokio::main]
@@ -50,6 +53,7 @@ async fn main() -> anyhow::Result<()> {
         data: arguments.data,
         fixtures: arguments.fixtures,
         rate_limit: arguments.rate_limit,
+        api_path: arguments.api_path,
     })
     .await
     .context("the server does not start")?;

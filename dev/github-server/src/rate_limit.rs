@@ -1,6 +1,6 @@
 //! GitHub's primary rate limit, which every request to the API counts against.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::{HeaderName, HeaderValue};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const WINDOW_SECONDS: i64 = 3600;
 
 /// The state of the limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RateLimit {
     /// Requests in each window.
@@ -33,12 +33,17 @@ impl RateLimit {
 }
 
 /// The limit, counted down by requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Counter(Mutex<RateLimit>);
 
 impl Counter {
     pub(crate) fn new(limit: RateLimit) -> Self {
         Self(Mutex::new(limit))
+    }
+
+    /// A fresh limit for one credential.
+    pub(crate) fn shared(limit: u32) -> Arc<Self> {
+        Arc::new(Self::new(RateLimit::starting(limit, Timestamp::now())))
     }
 
     pub(crate) fn get(&self) -> RateLimit {
@@ -58,17 +63,26 @@ impl Counter {
         }
         let limited = state.remaining == 0;
         state.remaining = state.remaining.saturating_sub(1);
-        let header =
-            |name: &'static str, value: i64| (HeaderName::from_static(name), HeaderValue::from(value));
-        let headers = [
-            header("x-ratelimit-limit", i64::from(state.limit)),
-            header("x-ratelimit-remaining", i64::from(state.remaining)),
-            header(
-                "x-ratelimit-used",
-                i64::from(state.limit - state.remaining.min(state.limit)),
-            ),
-            header("x-ratelimit-reset", state.reset),
-        ];
-        (limited, headers)
+        (limited, headers(&state))
     }
+
+    /// Takes back the count of a request that costs nothing.
+    pub(crate) fn give_back(&self) -> [(HeaderName, HeaderValue); 4] {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.remaining = state.remaining.saturating_add(1).min(state.limit);
+        headers(&state)
+    }
+}
+
+fn headers(state: &RateLimit) -> [(HeaderName, HeaderValue); 4] {
+    let header = |name: &'static str, value: i64| (HeaderName::from_static(name), HeaderValue::from(value));
+    [
+        header("x-ratelimit-limit", i64::from(state.limit)),
+        header("x-ratelimit-remaining", i64::from(state.remaining)),
+        header(
+            "x-ratelimit-used",
+            i64::from(state.limit - state.remaining.min(state.limit)),
+        ),
+        header("x-ratelimit-reset", state.reset),
+    ]
 }

@@ -72,6 +72,7 @@ pub(crate) struct Visible {
     pub(crate) name: FullName,
     pub(crate) directory: PathBuf,
     pub(crate) default_branch: String,
+    pub(crate) private: bool,
 }
 
 /// What a repository name leads to.
@@ -101,6 +102,13 @@ impl Register {
         self.next_id += 1;
         self.ids.insert(name.clone(), self.next_id);
         self.next_id
+    }
+
+    fn name(&self, id: u64) -> Option<&FullName> {
+        self.ids
+            .iter()
+            .find(|(_, known)| **known == id)
+            .map(|(name, _)| name)
     }
 }
 
@@ -199,6 +207,10 @@ impl Repositories {
         register.ids.remove(from);
         register.ids.insert(to.clone(), id);
         register.moved.insert(from.clone(), id);
+        register.moved.remove(to);
+        if register.private.remove(from) {
+            register.private.insert(to.clone());
+        }
         if let Some(branch) = register.default_branches.remove(from) {
             register.default_branches.insert(to.clone(), branch);
         }
@@ -294,13 +306,22 @@ impl Repositories {
         Ok(())
     }
 
-    pub(crate) fn lookup(&self, name: &FullName) -> Lookup {
+    /// What a name leads to for a caller who sees the private repositories that `sees` tells.
+    pub(crate) fn lookup(&self, name: &FullName, sees: impl Fn(&FullName) -> bool) -> Lookup {
         let mut register = self.register();
-        if let Some(id) = register.moved.get(name) {
-            return Lookup::Moved(*id);
+        if let Some(id) = register.moved.get(name).copied() {
+            let visible = register
+                .name(id)
+                .is_some_and(|target| !register.private.contains(target) || sees(target));
+            return if visible {
+                Lookup::Moved(id)
+            } else {
+                Lookup::Absent
+            };
         }
         let directory = self.path(name);
-        if register.private.contains(name) || !directory.is_dir() {
+        let private = register.private.contains(name);
+        if (private && !sees(name)) || !directory.is_dir() {
             return Lookup::Absent;
         }
         Lookup::Found(Visible {
@@ -312,17 +333,20 @@ impl Repositories {
                 .get(name)
                 .cloned()
                 .unwrap_or_else(|| "main".to_owned()),
+            private,
         })
     }
 
-    pub(crate) fn lookup_number(&self, id: u64) -> Lookup {
-        let name = self
-            .register()
-            .ids
-            .iter()
-            .find(|(_, known)| **known == id)
-            .map(|(name, _)| name.clone());
-        name.map_or(Lookup::Absent, |name| self.lookup(&name))
+    pub(crate) fn lookup_number(&self, id: u64, sees: impl Fn(&FullName) -> bool) -> Lookup {
+        match self.name(id) {
+            Some(name) => self.lookup(&name, sees),
+            None => Lookup::Absent,
+        }
+    }
+
+    /// The present name of the repository with this number.
+    pub(crate) fn name(&self, id: u64) -> Option<FullName> {
+        self.register().name(id).cloned()
     }
 }
 

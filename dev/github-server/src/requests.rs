@@ -17,8 +17,14 @@ pub struct Requests {
     pub repositories: BTreeMap<String, BTreeMap<RequestKind, u64>>,
     /// Requests outside the part of the API that this server plays.
     pub unknown: u64,
-    /// Requests that carried a credential of any sort, by kind.
+    /// Requests that carried a credential of any sort, by kind. The query token of an archive of a private repository is none: the
+    /// server itself has put it into the redirect.
     pub credentials: BTreeMap<RequestKind, u64>,
+    /// All requests by the credential that they carried in `Authorization`, and by kind: a token's name, `installation-` and its
+    /// number, `app` for an App's word for itself, `unknown`, or `anonymous`.
+    pub callers: BTreeMap<String, BTreeMap<RequestKind, u64>>,
+    /// Answers that only confirmed what the caller had (304).
+    pub confirmed: u64,
 }
 
 impl Requests {
@@ -37,9 +43,19 @@ impl Requests {
         self.unknown + self.kinds.values().sum::<u64>()
     }
 
+    /// How many requests of this kind carried the credential of this name.
+    pub fn by(&self, caller: &str, kind: RequestKind) -> u64 {
+        let kinds = self.callers.get(caller);
+        kinds
+            .and_then(|kinds| kinds.get(&kind))
+            .copied()
+            .unwrap_or_default()
+    }
+
     pub(crate) fn record(
         &mut self,
         repository: &str,
+        caller: &str,
         kind: RequestKind,
         headers: &HeaderMap,
         query: Option<&str>,
@@ -48,6 +64,12 @@ impl Requests {
         *self
             .repositories
             .entry(repository.to_owned())
+            .or_default()
+            .entry(kind)
+            .or_default() += 1;
+        *self
+            .callers
+            .entry(caller.to_owned())
             .or_default()
             .entry(kind)
             .or_default() += 1;

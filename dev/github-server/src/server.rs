@@ -2,17 +2,18 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::access::{Credentials, Token};
+use crate::apps::{App, Issued, Revoked};
 use crate::commit::Commit;
 use crate::rate_limit::{Counter, RateLimit};
 use crate::repositories::{FullName, Repositories, TagKind};
@@ -24,6 +25,9 @@ use crate::{ServerError, api, control, download};
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The default for [`ServerOptions::rate_limit`].
 const DEFAULT_RATE_LIMIT: u32 = 5000;
+
+/// How the tokens in redirects to archives of private repositories begin.
+const DOWNLOAD_TOKEN: &str = "ABQTOKEN";
 
 /// Where the server listens and what it serves.
 #[derive(Debug, Clone)]
@@ -42,6 +46,8 @@ pub struct ServerOptions {
     /// Requests an hour. GitHub gives anonymous callers 60; the default is 5,000, so that a long test run does
     /// not end at a limit that it did not ask for.
     pub rate_limit: u32,
+    /// Path before all paths of the API, for example `/api/v3` as on GitHub Enterprise Server.
+    pub api_path: String,
 }
 
 impl Default for ServerOptions {
@@ -54,6 +60,7 @@ impl Default for ServerOptions {
             data: None,
             fixtures: None,
             rate_limit: DEFAULT_RATE_LIMIT,
+            api_path: String::new(),
         }
     }
 }
@@ -64,11 +71,37 @@ pub(crate) struct Shared {
     pub(crate) repositories: Repositories,
     pub(crate) switches: watch::Sender<SwitchBoard>,
     pub(crate) requests: watch::Sender<Requests>,
-    pub(crate) rate_limit: Counter,
+    /// The limit of callers without a credential.
+    pub(crate) rate_limit: Arc<Counter>,
+    pub(crate) credentials: Credentials,
     pub(crate) download_base: String,
+    pub(crate) api_path: String,
+    download_tokens: Mutex<Vec<FullName>>,
 }
 
 impl Shared {
+    /// A new token for the archives of one private repository.
+    pub(crate) fn download_token(&self, name: &FullName) -> String {
+        let mut tokens = self
+            .download_tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        tokens.push(name.clone());
+        format!("{DOWNLOAD_TOKEN}{}", tokens.len())
+    }
+
+    /// Whether a token opens the archives of this repository.
+    pub(crate) fn opens(&self, token: &str, name: &FullName) -> bool {
+        let number = token
+            .strip_prefix(DOWNLOAD_TOKEN)
+            .and_then(|number| number.parse::<usize>().ok());
+        let tokens = self
+            .download_tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        number.and_then(|number| tokens.get(number.checked_sub(1)?)) == Some(name)
+    }
+
     /// Delays and holds the request as the switches say.
     pub(crate) async fn wait(&self, repository: &str, kind: RequestKind) {
         let delay = self.switches.borrow().of(repository).delay_milliseconds;
@@ -136,8 +169,11 @@ impl GithubServer {
             repositories,
             switches: watch::Sender::default(),
             requests: watch::Sender::default(),
-            rate_limit: Counter::new(RateLimit::starting(options.rate_limit, Timestamp::now())),
+            rate_limit: Counter::shared(options.rate_limit),
+            credentials: Credentials::new(options.rate_limit),
             download_base,
+            api_path: options.api_path,
+            download_tokens: Mutex::default(),
         });
         let stop = watch::Sender::new(false);
         let api_router = Router::new()
@@ -165,7 +201,7 @@ impl GithubServer {
 
     /// Base URL of the API.
     pub fn api_base(&self) -> String {
-        format!("http://{}", self.api)
+        format!("http://{}{}", self.api, self.shared.api_path)
     }
 
     /// `host:port` of the API.
@@ -203,7 +239,39 @@ impl GithubServer {
         self.shared.switches.send_modify(|board| board.global = switches);
     }
 
-    /// Sets the rate limit's state.
+    /// Lets a token in, under a name by which its requests are counted.
+    pub fn set_token(&self, name: &str, token: Token) {
+        self.shared.credentials.set_token(name, token);
+    }
+
+    /// Revokes the token of this name.
+    pub fn remove_token(&self, name: &str) -> Result<(), ServerError> {
+        self.shared.credentials.remove_token(name)
+    }
+
+    /// Registers a GitHub App, or changes it.
+    pub fn set_app(&self, id: &str, app: App) -> Result<(), ServerError> {
+        self.shared.credentials.set_app(id, app)
+    }
+
+    /// The tokens that an App got so far, in order.
+    pub fn issued(&self, app: &str) -> Vec<Issued> {
+        self.shared.credentials.issued(app)
+    }
+
+    /// Ends all tokens of an App before their time.
+    pub fn revoke(&self, app: &str) -> Revoked {
+        self.shared.credentials.revoke(app)
+    }
+
+    /// Sets the state of one credential's rate limit: a token's by its name, an installation's as `installation-` and its number
+    /// once it has a token.
+    pub fn set_rate_limit_of(&self, name: &str, limit: RateLimit) -> Result<(), ServerError> {
+        self.shared.credentials.counter(name)?.set(limit);
+        Ok(())
+    }
+
+    /// Sets the state of the rate limit of those without a credential.
     pub fn set_rate_limit(&self, limit: RateLimit) {
         self.shared.rate_limit.set(limit);
     }

@@ -14,8 +14,14 @@ pub enum RequestKind {
     Reference,
     /// `GET /repos/{owner}/{name}/git/tags/{id}`
     TagObject,
+    /// `GET /repos/{owner}/{name}/git/commits/{id}`
+    Commit,
     /// `GET /repos/{owner}/{name}/tarball/{id}`
     Tarball,
+    /// `GET /repos/{owner}/{name}/installation`
+    Installation,
+    /// `POST /app/installations/{number}/access_tokens`, counted for the repository `app/installations`
+    AccessToken,
     /// Anything on the download listener.
     Download,
 }

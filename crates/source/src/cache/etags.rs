@@ -35,9 +35,9 @@ impl Etags {
     pub(crate) fn get(&self, asker: Asker, url: &Url) -> Option<Remembered> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.uses += 1;
-        let uses = table.uses;
+        let now = table.uses;
         let (used, remembered) = table.entries.get_mut(&(asker, url.clone()))?;
-        *used = uses;
+        *used = now;
         Some(remembered.clone())
     }
 
