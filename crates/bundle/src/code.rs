@@ -18,7 +18,7 @@ pub use inline::InlineSource;
 pub use local::{LocalPattern, LocalPatternError, LocalSource};
 pub use reference::{CacheClass, CommitId, CommitIdError, GitReference, GitReferenceError};
 pub use repository::{Repository, RepositoryError};
-pub use target::Target;
+pub use target::{Misplaced, Target};
 pub use workspace::{RefSource, WorkspacePath};
 
 use crate::{

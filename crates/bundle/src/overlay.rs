@@ -1,9 +1,6 @@
 //! Laying sources over each other (AIP-26, "Overlay merge").
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     path::BundlePath,
@@ -132,31 +129,6 @@ impl fmt::Display for OverlayError {
 }
 
 impl std::error::Error for OverlayError {}
-
-/// Warnings about places whose names differ only in case, files as well as folders: on a volume that ignores case they
-/// would be one place. Each warning names both; the first five are spelled out, the rest counted.
-pub fn twins(tree: &FileTree) -> Vec<String> {
-    let mut spellings: BTreeMap<String, &str> = BTreeMap::new();
-    let mut pairs: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for path in tree.paths() {
-        for place in path.folders().chain([path.as_str()]) {
-            let first = *spellings.entry(place.to_lowercase()).or_insert(place);
-            if first != place {
-                pairs.insert((first, place));
-                // What is below twin folders needs no warnings of its own.
-                break;
-            }
-        }
-    }
-    let more = pairs.len().saturating_sub(MOST_SHOWN);
-    let rest = (more > 0).then(|| format!("{more} more pairs of names differ only in case"));
-    pairs
-        .into_iter()
-        .take(MOST_SHOWN)
-        .map(|(first, second)| format!("`{first}` and `{second}` differ only in case"))
-        .chain(rest)
-        .collect()
-}
 
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,31 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
+/// The first three of many quotations, and a count: `` `a`, `b`, `c` and 4 more ``.
+pub(crate) struct Shortlist<'a>(pub(crate) &'a [&'a str]);
+
+impl fmt::Display for Shortlist<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        let (shown, more) = self.0.split_at(self.0.len().min(SHOWN));
+        Listed(shown).fmt(out)?;
+        match more.len() {
+            0 => Ok(()),
+            count => write!(out, " and {count} more"),
+        }
+    }
+}
+
+/// Cuts a text at a character's boundary so that it has at most `limit` bytes, an ellipsis included.
+pub fn shortened(mut text: String, limit: usize) -> String {
+    const ELLIPSIS: char = '…';
+    if text.len() > limit {
+        text.truncate(text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len_utf8())));
+        text.push(ELLIPSIS);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +108,20 @@ mod tests {
         assert_eq!(Listed(&[]).to_string(), "");
         assert_eq!(Listed(&["a"]).to_string(), "`a`");
         assert_eq!(Listed(&["a", "b", "c"]).to_string(), "`a`, `b`, `c`");
+    }
+
+    #[test]
+    fn a_short_list_counts_what_it_leaves_out() {
+        assert_eq!(Shortlist(&["a", "b", "c"]).to_string(), "`a`, `b`, `c`");
+        assert_eq!(
+            Shortlist(&["a", "b", "c", "d", "e"]).to_string(),
+            "`a`, `b`, `c` and 2 more"
+        );
+    }
+
+    #[test]
+    fn a_text_is_shortened_between_characters() {
+        assert_eq!(shortened("üüü".to_owned(), 6), "üüü");
+        assert_eq!(shortened("üüüü".to_owned(), 6), "ü…");
     }
 }

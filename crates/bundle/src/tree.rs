@@ -1,6 +1,7 @@
 //! The files of a source or a bundle.
 
 use std::{
+    borrow::Borrow,
     collections::{BTreeMap, btree_map},
     ops::Bound,
 };
@@ -9,7 +10,8 @@ use bytes::Bytes;
 
 use crate::{
     link::{LinkError, link_destination},
-    path::BundlePath,
+    path::{BundlePath, PathError},
+    taken::Entries,
 };
 
 /// Links that one lookup follows before it gives up, as in the Linux kernel.
@@ -148,6 +150,26 @@ impl FileTree {
         first.as_str().starts_with(&inside).then_some(first)
     }
 
+    /// This tree as the contents of a folder. Links stay right, since they are relative; but like a path, the place that
+    /// one points to may get too long.
+    pub(crate) fn inside(self, folder: &BundlePath) -> Result<Self, (BundlePath, PathError)> {
+        let place = |(path, entry): (BundlePath, Entry)| {
+            let pointed_to = match &entry {
+                Entry::Link { target } => link_destination(&path, target).ok().flatten(),
+                Entry::File { .. } => None,
+            };
+            let place = folder.join(&path).and_then(|place| {
+                let fits = pointed_to.map_or(Ok(()), |place| folder.join(&place).map(drop));
+                fits.map(|()| place)
+            });
+            match place {
+                Ok(place) => Ok((place, entry)),
+                Err(error) => Err((path, error)),
+            }
+        };
+        self.0.into_iter().map(place).collect::<Result<_, _>>().map(Self)
+    }
+
     /// The entry at a path, links not followed.
     pub fn get(&self, path: &str) -> Option<&Entry> {
         self.0.get(path)
@@ -223,6 +245,13 @@ impl FileTree {
     /// All entries in the byte order of their paths.
     pub fn iter(&self) -> btree_map::Iter<'_, BundlePath, Entry> {
         self.0.iter()
+    }
+}
+
+/// Lets a tree stand wherever entries are looked through whose links need not be good.
+impl Borrow<Entries> for FileTree {
+    fn borrow(&self) -> &Entries {
+        &self.0
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use codeworkspace_bundle::shortened;
+
 /// Longest message in bytes. A status lists many sources, and one oversize message would lose all of it.
 pub const MAXIMUM_MESSAGE_BYTES: usize = 1024;
 /// How much of a foreign name or link target a message shows, in characters.
@@ -180,16 +182,6 @@ pub(crate) fn quoted(text: impl AsRef<[u8]>) -> String {
     }
     shown.push('`');
     shown
-}
-
-/// Cuts `text` at a character's boundary so that it has at most `limit` bytes, an ellipsis included.
-pub(crate) fn shortened(mut text: String, limit: usize) -> String {
-    const ELLIPSIS: char = '…';
-    if text.len() > limit {
-        text.truncate(text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len_utf8())));
-        text.push(ELLIPSIS);
-    }
-    text
 }
 
 /// Joins names to `a, b and 3 more`.

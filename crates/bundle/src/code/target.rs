@@ -1,6 +1,10 @@
 use std::{fmt, str::FromStr};
 
-use crate::path::{BundlePath, PathError, without_leading_dot};
+use crate::{
+    path::{BundlePath, PathError, without_leading_dot},
+    quote::Quoted,
+    tree::FileTree,
+};
 
 /// Where a source's files land in the bundle: the `as` field of `local` and `github` (AIP-26).
 ///
@@ -36,13 +40,37 @@ impl Target {
         folder: Option<&BundlePath>,
         relative: &BundlePath,
     ) -> Result<BundlePath, PathError> {
-        let receiver = match self {
+        self.receiver(folder)
+            .map_or_else(|| Ok(relative.clone()), |receiver| receiver.join(relative))
+    }
+
+    /// [`place_below`](Self::place_below) for all files of such a source at once.
+    pub fn place_tree(&self, folder: Option<&BundlePath>, tree: FileTree) -> Result<FileTree, Misplaced> {
+        match self.receiver(folder) {
+            None => Ok(tree),
+            Some(receiver) => tree
+                .inside(receiver)
+                .map_err(|(path, error)| Misplaced { path, error }),
+        }
+    }
+
+    fn receiver<'a>(&'a self, folder: Option<&'a BundlePath>) -> Option<&'a BundlePath> {
+        match self {
             Self::OwnPath => folder,
             Self::Path(target) => Some(target),
             Self::Folder(target) => target.as_ref(),
-        };
-        receiver.map_or_else(|| Ok(relative.clone()), |receiver| receiver.join(relative))
+        }
     }
+}
+
+/// A file whose place in the bundle would be no path, since it is too long.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{} does not fit below `as`: {error}", Quoted(path.as_str()))]
+pub struct Misplaced {
+    /// The file, below the taken folder.
+    pub path: BundlePath,
+    /// What is wrong with its place.
+    pub error: PathError,
 }
 
 impl FromStr for Target {
@@ -74,6 +102,8 @@ impl fmt::Display for Target {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::path::PathRule;
 
@@ -123,6 +153,9 @@ mod tests {
                 Ok(path(lands_at)),
                 "{folder:?} / {relative} as {written_as:?}"
             );
+            let tree = |at: &str| FileTree::of_file(path(at), Bytes::new());
+            let all = target(written_as).place_tree(folder.as_ref(), tree(relative));
+            assert_eq!(all, Ok(tree(lands_at)));
         }
     }
 

@@ -85,41 +85,6 @@ fn all_clashes_are_found_and_a_long_list_is_counted() {
     assert!(error.to_string().ends_with("(`place4/x`); and 2 more"), "{error}");
 }
 
-#[test]
-fn names_that_differ_only_in_case_are_warned_about() {
-    let files = tree(&[
-        ("README.md", ""),
-        ("Readme.md", ""),
-        ("Lib/a", ""),
-        ("Lib/b", ""),
-        ("lib/a", ""),
-        ("É", ""),
-        ("é", ""),
-    ]);
-    assert_eq!(
-        twins(&files),
-        [
-            "`Lib` and `lib` differ only in case",
-            "`README.md` and `Readme.md` differ only in case",
-            "`É` and `é` differ only in case",
-        ]
-    );
-    assert_eq!(twins(&tree(&[("a", ""), ("b/a", ""), ("b/ab", "")])), [""; 0]);
-}
-
-#[test]
-fn many_twins_are_counted() {
-    let names: Vec<String> = (0..7)
-        .flat_map(|index| [format!("a{index}"), format!("A{index}")])
-        .collect();
-    let entries: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
-    let warnings = twins(&tree(&entries));
-    assert_eq!(
-        (warnings.len(), warnings[5].as_str()),
-        (6, "2 more pairs of names differ only in case")
-    );
-}
-
 proptest! {
     #[test]
     fn of_layers_that_fit_each_path_has_the_entry_of_its_last_layer(
