@@ -1,6 +1,7 @@
-//! One bundle with everything in it whose digest must never change, checked against the system's own `tar`.
+//! One bundle with everything in it whose digest must never change, checked against the system's own `tar`, and one of what
+//! `local` sources take of a workspace.
 //!
-//! A change of this digest changes the digest of every workspace in every cluster: each of them would run again after
+//! A change of these digests changes the digest of every workspace in every cluster: each of them would run again after
 //! an upgrade.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail the way tests do")]
@@ -14,9 +15,15 @@ use std::{
 };
 
 use bytes::Bytes;
-use codeworkspace_bundle::{Bundle, BundlePath, BundleReader, Caps, Digest, Entry, FileTree};
+use codeworkspace_bundle::{
+    Bundle, BundlePath, BundleReader, Caps, Digest, Entry, FileTree, Layer, LinkPolicy, code::Source,
+    define_code, overlay, select,
+};
+use serde_json::json;
 
 const DIGEST: &str = "sha256:8007a690322841e1340d3ad81c455765b0d3e33e36ef292e1dc8d90b8e14578c";
+/// Of what `local` sources take of a workspace; see [`workspace`].
+const SELECTED_DIGEST: &str = "sha256:16cea9a937a20488e836cd25820a521a9b0ad7fb6c5540e79d5e58f7e844008f";
 
 /// What unpacking should leave on disk: a file's mode and contents, or a link's target.
 #[derive(Debug, PartialEq, Eq)]
@@ -77,6 +84,49 @@ fn golden() -> FileTree {
     tree
 }
 
+/// The golden tree as the root of a workspace, with what no source takes beside it.
+fn workspace() -> FileTree {
+    let mut root = golden();
+    for (path, contents) in [
+        (".env", "MODE=test\n"),
+        (".git/config", "[remote \"origin\"]\n"),
+        ("lib/.git", "gitdir: ../.git/modules/lib\n"),
+        ("lib/[id].ts", "export const id = 1\n"),
+        ("lib/i.ts", "export const i = 2\n"),
+        ("lib/deep/.hidden.ts", "export {}\n"),
+        ("lib/deep/x.ts", "export const x = 3\n"),
+    ] {
+        let contents = Bytes::copy_from_slice(contents.as_bytes());
+        root.insert(path.parse().unwrap(), Entry::from_contents(contents))
+            .unwrap();
+    }
+    root
+}
+
+fn selected() -> FileTree {
+    let root = workspace();
+    let code = define_code(&json!({ "sources": [
+        { "local": "./" },
+        { "local": { "path": "lib", "as": "filtered/", "glob": "**/*.ts" } },
+        { "local": { "path": "lib/[id].ts", "as": "named.ts" } },
+        { "local": { "path": "**/deep/*", "as": "gathered/" } },
+        { "local": "links/" },
+    ] }))
+    .unwrap();
+    let trees: Vec<FileTree> = code
+        .sources
+        .iter()
+        .map(|entry| {
+            let Ok(Source::Local(source)) = &entry.source else {
+                unreachable!("all of them are local")
+            };
+            select(&root, source, LinkPolicy::Skip).unwrap().tree
+        })
+        .collect();
+    let layers: Vec<_> = trees.iter().map(|tree| Layer { name: "local", tree }).collect();
+    overlay(&layers).unwrap()
+}
+
 fn bundle() -> Bundle {
     Bundle::build(&golden(), &Caps::default()).unwrap()
 }
@@ -84,6 +134,32 @@ fn bundle() -> Bundle {
 #[test]
 fn the_digest_of_the_golden_bundle_never_changes() {
     assert_eq!(bundle().digest.to_string(), DIGEST);
+}
+
+#[test]
+fn the_digest_of_what_local_sources_take_never_changes() {
+    let bundle = Bundle::build(&selected(), &Caps::default()).unwrap();
+    let added: Vec<String> = selected()
+        .paths()
+        .filter(|path| golden().get(path.as_str()).is_none())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        added,
+        [
+            ".env",
+            "filtered/[id].ts",
+            "filtered/deep/x.ts",
+            "filtered/i.ts",
+            "gathered/x.ts",
+            "lib/[id].ts",
+            "lib/deep/.hidden.ts",
+            "lib/deep/x.ts",
+            "lib/i.ts",
+            "named.ts",
+        ]
+    );
+    assert_eq!(bundle.digest.to_string(), SELECTED_DIGEST);
 }
 
 #[test]
