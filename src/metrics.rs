@@ -46,6 +46,9 @@ pub struct Metrics {
     github_api_requests: Counter,
     github_download_requests: Counter,
     github_tree_cache_bytes: Gauge,
+    github_disk_cache_bytes: Gauge,
+    github_disk_cache_hits: Counter,
+    github_disk_cache_evictions: Counter,
     github_rate_limit_remaining: Family<Asker, Gauge>,
 }
 
@@ -76,12 +79,11 @@ impl Default for Metrics {
             registry.register(name, help, counter.clone());
             counter
         };
-        let github_tree_cache_bytes = Gauge::default();
-        registry.register(
-            "github_tree_cache_bytes",
-            "Memory of cached trees",
-            github_tree_cache_bytes.clone(),
-        );
+        let gauge = |registry: &mut Registry, name: &str, help: &str| {
+            let gauge = Gauge::default();
+            registry.register(name, help, gauge.clone());
+            gauge
+        };
         let github_rate_limit_remaining = Family::<Asker, Gauge>::default();
         registry.register(
             "github_rate_limit_remaining",
@@ -99,7 +101,22 @@ impl Default for Metrics {
                 "github_download_requests",
                 "Archive requests since the start",
             ),
-            github_tree_cache_bytes,
+            github_tree_cache_bytes: gauge(
+                &mut registry,
+                "github_tree_cache_bytes",
+                "Memory of cached trees",
+            ),
+            github_disk_cache_bytes: gauge(&mut registry, "github_disk_cache_bytes", "Disk of cached files"),
+            github_disk_cache_hits: counter(
+                &mut registry,
+                "github_disk_cache_hits",
+                "Trees that were read from disk",
+            ),
+            github_disk_cache_evictions: counter(
+                &mut registry,
+                "github_disk_cache_evictions",
+                "Cached files that were removed to make room",
+            ),
             github_rate_limit_remaining,
             github: OnceLock::new(),
             registry,
@@ -144,6 +161,10 @@ impl Metrics {
             advance(&self.github_download_requests, statistics.download_requests);
             self.github_tree_cache_bytes
                 .set(signed(statistics.tree_cache_bytes));
+            self.github_disk_cache_bytes
+                .set(signed(statistics.disk_cache_bytes));
+            advance(&self.github_disk_cache_hits, statistics.disk_cache_hits);
+            advance(&self.github_disk_cache_evictions, statistics.disk_cache_evictions);
             // Credentials come and go.
             self.github_rate_limit_remaining.clear();
             for (credential, limit) in statistics.rate_limits {

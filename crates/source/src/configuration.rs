@@ -8,6 +8,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::error::quoted;
+use crate::store::StoreConfiguration;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -48,6 +49,12 @@ pub struct GithubConfiguration {
     pub max_entries: u64,
     /// How much memory the trees of recently used commits may take.
     pub tree_cache_bytes: u64,
+    /// A folder for what should outlive the process: trees, and what is known of branches, tags and access. Only one process uses it
+    /// at a time. Without it all this is in memory only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_directory: Option<PathBuf>,
+    /// How much disk everything in `cacheDirectory` may take together.
+    pub cache_bytes: u64,
     /// How many archives are downloaded and read at the same time; each may need `maxInflatedBytes` of memory.
     pub concurrent_downloads: usize,
 }
@@ -70,12 +77,25 @@ impl Default for GithubConfiguration {
             max_file_bytes: 50 * MIB,
             max_entries: 20_000,
             tree_cache_bytes: 256 * MIB,
+            cache_directory: None,
+            cache_bytes: 2048 * MIB,
             concurrent_downloads: 2,
         }
     }
 }
 
 impl GithubConfiguration {
+    /// The cache on disk, if there is one.
+    pub(crate) fn store(&self, limits: &Limits) -> Result<Option<StoreConfiguration>, ConfigurationError> {
+        let bytes = positive("cacheBytes", self.cache_bytes)?;
+        let store = |directory: &PathBuf| StoreConfiguration {
+            directory: directory.clone(),
+            bytes,
+            limits: limits.archive,
+        };
+        Ok(self.cache_directory.as_ref().map(store))
+    }
+
     /// The certificate authorities of `caBundle`.
     pub(crate) fn authorities(&self) -> Result<Vec<reqwest::Certificate>, ConfigurationError> {
         let Some(path) = &self.ca_bundle else {
@@ -333,15 +353,15 @@ pub struct ArchiveLimits {
     pub entries: u64,
 }
 
+fn positive(field: &'static str, value: u64) -> Result<u64, ConfigurationError> {
+    if value == 0 {
+        return Err(ConfigurationError::Zero { field });
+    }
+    Ok(value)
+}
+
 impl Limits {
     pub(crate) fn parse(configuration: &GithubConfiguration) -> Result<Self, ConfigurationError> {
-        let positive = |field: &'static str, value: u64| {
-            if value == 0 {
-                Err(ConfigurationError::Zero { field })
-            } else {
-                Ok(value)
-            }
-        };
         let seconds = |field, value| positive(field, value).map(Duration::from_secs);
         if configuration.concurrent_downloads == 0 {
             return Err(ConfigurationError::Zero {

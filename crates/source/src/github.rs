@@ -145,11 +145,15 @@ impl Github {
     /// Counts for metrics.
     pub fn statistics(&self) -> Statistics {
         let counters = &self.0.client.counters;
+        let disk = self.0.store.statistics();
         Statistics {
             api_requests: counters.api.load(Ordering::Relaxed),
             download_requests: counters.downloads.load(Ordering::Relaxed),
-            tree_cache_hits: self.0.tree_hits.load(Ordering::Relaxed),
+            tree_cache_hits: self.0.trees.hits(),
             tree_cache_bytes: self.0.trees.bytes(),
+            disk_cache_hits: disk.tree_hits,
+            disk_cache_bytes: disk.bytes,
+            disk_cache_evictions: disk.evictions,
             rate_limits: counters.rate_limits(),
         }
     }
@@ -222,6 +226,7 @@ impl Github {
             let resolved = self.0.look_up(&key, access).await?;
             let tree = self.0.tree(&source.repository, &resolved.commit, access).await?;
             self.0.lookups.set_last_good(&key, &resolved.commit);
+            self.0.lookups.save(&key).await;
             Ok::<_, SourceError>((resolved, tree))
         };
         let error = match fresh.await {
@@ -230,7 +235,7 @@ impl Github {
         };
         let last = self.0.lookups.last_good(&key).filter(|_| error.is_transient());
         let Some(commit) = last else { return Err(error) };
-        let Some(tree) = self.0.cached_tree(&source.repository, &commit, access) else {
+        let Some(tree) = self.0.cached_tree(&source.repository, &commit, access).await else {
             return Err(error);
         };
         let resolved = Resolved {

@@ -5,7 +5,7 @@
 //! reader and never unpacked, every size and wait has a limit, and messages show no content.
 //!
 //! Requests are few: look-ups and downloads of the same thing are shared among all who ask, answers to look-ups are
-//! reused for a while, and trees are kept by commit.
+//! reused for a while, and trees are kept by commit. With a folder for it, this outlives the process.
 
 mod archive;
 mod cache;
@@ -17,6 +17,7 @@ mod flights;
 mod github;
 mod link_policy;
 mod narrow;
+mod store;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use configuration::{ConfigurationError, GithubConfiguration};

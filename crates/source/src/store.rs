@@ -60,14 +60,18 @@ struct Shelves {
 }
 
 impl Shelves {
-    fn open(configuration: &StoreConfiguration) -> io::Result<Self> {
+    fn open(configuration: &StoreConfiguration, evictions: &Arc<AtomicU64>) -> io::Result<Self> {
         let directory = &configuration.directory;
         make_folder(directory)?;
         let lock = lock(&directory.join("lock"))?;
         let records = configuration.bytes / RECORDS_SHARE;
         Ok(Self {
-            trees: Shelf::open(directory.join("trees"), configuration.bytes - records)?,
-            records: Shelf::open(directory.join("records"), records)?,
+            trees: Shelf::open(
+                directory.join("trees"),
+                configuration.bytes - records,
+                Arc::clone(evictions),
+            )?,
+            records: Shelf::open(directory.join("records"), records, Arc::clone(evictions))?,
             lock,
         })
     }
@@ -139,6 +143,7 @@ struct Inner {
     reading: Desk,
     writing: Desk,
     tree_hits: AtomicU64,
+    evictions: Arc<AtomicU64>,
 }
 
 /// Counts for metrics.
@@ -154,7 +159,7 @@ pub(crate) struct StoreStatistics {
 
 /// The cache on disk, or none. Opened with the first use, so that a replica that only waits does not keep the folder from the
 /// one that works.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Store(Option<Arc<Inner>>);
 
 impl Store {
@@ -168,6 +173,7 @@ impl Store {
                 reading: Desk::new("reading from", READS),
                 writing: Desk::new("writing to", 1),
                 tree_hits: AtomicU64::new(0),
+                evictions: Arc::default(),
             })
         }))
     }
@@ -195,6 +201,15 @@ impl Store {
         let Some(inner) = &self.0 else { return };
         if let State::Open(shelves) = &*inner.state() {
             shelves.trees.touch(&Key::tree(key));
+        }
+    }
+
+    /// Notes that a record is in use; false if it is not there and should be stored again, as after the folder was lost.
+    pub(crate) fn touch_record(&self, key: &Key) -> bool {
+        let Some(inner) = &self.0 else { return true };
+        match &*inner.state() {
+            State::Open(shelves) => shelves.records.touch(key),
+            State::Closed(until) => until.is_some(),
         }
     }
 
@@ -229,17 +244,14 @@ impl Store {
         let Some(inner) = &self.0 else {
             return StoreStatistics::default();
         };
-        let (bytes, evictions) = match &*inner.state() {
-            State::Closed(_) => (0, 0),
-            State::Open(shelves) => (
-                shelves.trees.bytes() + shelves.records.bytes(),
-                shelves.trees.evictions() + shelves.records.evictions(),
-            ),
+        let bytes = match &*inner.state() {
+            State::Closed(_) => 0,
+            State::Open(shelves) => shelves.trees.bytes() + shelves.records.bytes(),
         };
         StoreStatistics {
             tree_hits: inner.tree_hits.load(Ordering::Relaxed),
             bytes,
-            evictions,
+            evictions: inner.evictions.load(Ordering::Relaxed),
         }
     }
 }
@@ -330,7 +342,7 @@ impl Inner {
             State::Closed(Some(until)) if self.clock.now() < *until => return None,
             State::Closed(_) => {}
         }
-        let opened = Shelves::open(&self.configuration).map(Arc::new);
+        let opened = Shelves::open(&self.configuration, &self.evictions).map(Arc::new);
         let (state, shelves) = match opened {
             Ok(shelves) => (State::Open(Arc::clone(&shelves)), Some(shelves)),
             Err(error) => {

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use codeworkspace_bundle::code::{CacheClass, CommitId};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::ReferenceKey;
 use crate::clock::later;
 use crate::error::{SourceError, SourceErrorReason};
+use crate::store::{Key, Store};
 
 /// How long a version tag is believed (AIP-26: tags may move, but rarely do).
 const VERSION_LIFETIME: Duration = Duration::from_hours(24);
@@ -32,7 +34,64 @@ struct Entry {
     last_good: Option<CommitId>,
     /// Somebody wants to know anew, so that only the floor protects the answer.
     expired: bool,
+    /// There is something that the disk should know.
+    unsaved: bool,
     used: u64,
+}
+
+/// What outlives the process. Not how long an answer is believed: that depends on the configuration, and on its class.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    answer: Option<RecordedAnswer>,
+    last_good: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct RecordedAnswer {
+    at: Timestamp,
+    commit: String,
+    warnings: Vec<String>,
+}
+
+impl Record {
+    fn of(entry: &Entry) -> Self {
+        let good = |(at, answer): &(Timestamp, Result<Resolved, SourceError>)| {
+            let resolved = answer.as_ref().ok()?;
+            Some(RecordedAnswer {
+                at: *at,
+                commit: resolved.commit.to_string(),
+                warnings: resolved.warnings.clone(),
+            })
+        };
+        Self {
+            answer: entry.answer.as_ref().and_then(good),
+            last_good: entry.last_good.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Fills in what the entry lacks: what it has is newer.
+    fn recall(self, entry: &mut Entry) {
+        let answer = self.answer.and_then(|answer| {
+            let resolved = Resolved {
+                commit: answer.commit.parse().ok()?,
+                warnings: answer.warnings,
+            };
+            Some((answer.at, Ok(resolved)))
+        });
+        entry.answer = entry.answer.take().or(answer);
+        let last_good = self.last_good.and_then(|commit| commit.parse().ok());
+        entry.last_good = entry.last_good.take().or(last_good);
+    }
+}
+
+fn record_key(key: &ReferenceKey) -> Key {
+    Key::of(&[
+        "reference",
+        &key.host,
+        &key.repository.to_string(),
+        &key.reference.to_string(),
+        &key.asker.to_string(),
+    ])
 }
 
 #[derive(Debug, Default)]
@@ -63,13 +122,15 @@ impl Table {
 pub(crate) struct Lookups {
     floor: Duration,
     table: Mutex<Table>,
+    store: Store,
 }
 
 impl Lookups {
-    pub(crate) fn new(floor: Duration) -> Self {
+    pub(crate) fn new(floor: Duration, store: Store) -> Self {
         Self {
             floor,
             table: Mutex::default(),
+            store,
         }
     }
 
@@ -100,6 +161,8 @@ impl Lookups {
         let entry = table.entry(key);
         entry.answer = Some((now, answer.clone()));
         entry.expired = false;
+        // Others are not believed for long enough to outlive anything.
+        entry.unsaved |= answer.is_ok() && key.reference.cache_class() == CacheClass::Day;
     }
 
     /// Lets the next look-up ask again as soon as the floor allows.
@@ -112,7 +175,37 @@ impl Lookups {
     }
 
     pub(crate) fn set_last_good(&self, key: &ReferenceKey, commit: &CommitId) {
-        self.table().entry(key).last_good = Some(commit.clone());
+        let mut table = self.table();
+        let entry = table.entry(key);
+        if entry.last_good.as_ref() != Some(commit) {
+            entry.last_good = Some(commit.clone());
+            entry.unsaved = true;
+        }
+    }
+
+    /// Reads what was known of a branch or tag before the process began, unless something good is known since.
+    pub(crate) async fn recall(&self, key: &ReferenceKey) {
+        if self.table().entry(key).last_good.is_some() {
+            return;
+        }
+        if let Some(record) = self.store.record::<Record>(&record_key(key)).await {
+            record.recall(self.table().entry(key));
+        }
+    }
+
+    /// Stores what is new of a branch or tag.
+    pub(crate) async fn save(&self, key: &ReferenceKey) {
+        let name = record_key(key);
+        let record = {
+            let mut table = self.table();
+            let entry = table.entry(key);
+            let is_worth_it = std::mem::take(&mut entry.unsaved)
+                || entry.last_good.is_some() && !self.store.touch_record(&name);
+            is_worth_it.then(|| Record::of(entry))
+        };
+        if let Some(record) = record {
+            self.store.put_record(&name, &record).await;
+        }
     }
 }
 
@@ -152,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_branch_is_believed_for_the_floor_and_a_version_for_a_day() {
-        let lookups = Lookups::new(Duration::from_secs(30));
+        let lookups = Lookups::new(Duration::from_secs(30), Store::default());
         assert_eq!(lifetime(&lookups, "main", &Ok(resolved())), Some(29));
         assert_eq!(lifetime(&lookups, "v1.2", &Ok(resolved())), Some(24 * 3600 - 1));
         lookups.expire(&key("v1.2"));
@@ -166,7 +259,7 @@ mod tests {
 
     #[test]
     fn failures_are_shared_for_a_while_and_limits_are_not() {
-        let lookups = Lookups::new(Duration::from_secs(30));
+        let lookups = Lookups::new(Duration::from_secs(30), Store::default());
         let failed = |reason| Err(SourceError::new(reason, "x"));
         assert_eq!(
             lifetime(&lookups, "a", &failed(SourceErrorReason::RepoOrRefNotFound)),
@@ -184,14 +277,14 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_back_makes_answers_old() {
-        let lookups = Lookups::new(Duration::from_secs(30));
+        let lookups = Lookups::new(Duration::from_secs(30), Store::default());
         lookups.put(&key("main"), at(0), &Ok(resolved()));
         assert_eq!(lookups.get(&key("main"), at(-1)), None);
     }
 
     #[test]
     fn the_table_forgets_what_was_not_used_for_longest() {
-        let lookups = Lookups::new(Duration::from_secs(30));
+        let lookups = Lookups::new(Duration::from_secs(30), Store::default());
         lookups.put(&key("first"), at(0), &Ok(resolved()));
         lookups.put(&key("second"), at(0), &Ok(resolved()));
         assert!(lookups.get(&key("first"), at(0)).is_some());

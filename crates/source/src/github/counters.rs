@@ -22,6 +22,12 @@ pub struct Statistics {
     pub tree_cache_hits: u64,
     /// Memory that cached trees take, in bytes.
     pub tree_cache_bytes: u64,
+    /// Trees that were served from disk.
+    pub disk_cache_hits: u64,
+    /// Disk that cached files take, in bytes.
+    pub disk_cache_bytes: u64,
+    /// Cached files that were removed to make room for others.
+    pub disk_cache_evictions: u64,
     /// The rate limits, as the API last told them, by the credential's name; `anonymous` without one. Of more than fifty, those
     /// that were reset most recently.
     pub rate_limits: BTreeMap<String, RateLimit>,

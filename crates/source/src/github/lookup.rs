@@ -210,17 +210,17 @@ pub(crate) async fn check_name(
     let key = session.proof_key();
     if let Some(moved) = looked_up.moved {
         if let Some(number) = moved.number {
-            names.renamed(&key, number);
+            names.renamed(&key, number).await;
         }
         return Ok(());
     }
-    let Some(before) = names.number(&key) else {
+    let Some(before) = names.number(&key).await else {
         return Ok(());
     };
     let described = session.get_json::<Described>("").await?;
     let (described, _) = described.ok_or_else(|| session.missing("branch or tag"))?;
     if described.id == before {
-        names.forget(&key);
+        names.forget(&key).await;
         return Ok(());
     }
     let text = format!(

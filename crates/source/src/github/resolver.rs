@@ -1,7 +1,6 @@
 //! What all sources share: look-ups, trees, and who may have them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use codeworkspace_bundle::code::{CommitId, Repository};
@@ -21,6 +20,7 @@ use crate::configuration::{ConfigurationError, Endpoints, GithubConfiguration, L
 use crate::credential::{Access, Asker};
 use crate::error::{SourceError, SourceErrorReason as Reason, listed};
 use crate::flights::Flights;
+use crate::store::Store;
 
 /// Scopes that a warning names.
 const SHOWN_SCOPES: usize = 5;
@@ -34,7 +34,7 @@ pub(crate) struct Resolver {
     pub(crate) anonymous: bool,
     pub(crate) lookups: Lookups,
     pub(crate) trees: Trees,
-    pub(crate) tree_hits: AtomicU64,
+    pub(crate) store: Store,
     clock: Arc<dyn Clock>,
     tokens: Arc<Tokens>,
     proofs: Proofs,
@@ -56,16 +56,18 @@ impl Resolver {
         let authorities = configuration.authorities()?;
         let client = Client::new(endpoints, limits, authorities, Arc::clone(&clock))?;
         let client = Arc::new(client);
+        let folder = configuration.store(&limits)?;
+        let store = Store::new(folder, Arc::clone(&clock));
         Ok(Self {
             anonymous: configuration.anonymous,
-            lookups: Lookups::new(limits.lookup_floor),
-            trees: Trees::new(configuration.tree_cache_bytes),
-            tree_hits: AtomicU64::new(0),
+            lookups: Lookups::new(limits.lookup_floor, store.clone()),
+            trees: Trees::new(configuration.tree_cache_bytes, store.clone()),
             tokens: Arc::new(Tokens::new(Arc::clone(&client))),
             client,
             clock,
-            proofs: Proofs::new(limits.proof),
-            names: Names::default(),
+            proofs: Proofs::new(limits.proof, store.clone()),
+            names: Names::new(store.clone()),
+            store,
             refusals: Refusals::new(limits.lookup_floor),
             downloads: Arc::new(Semaphore::new(configuration.concurrent_downloads)),
             looking_up: Flights::default(),
@@ -95,6 +97,7 @@ impl Resolver {
         let (resolver, asked, access) = (Arc::clone(self), key.clone(), access.clone());
         let flight = self.looking_up.join(key.clone(), move || {
             async move {
+                resolver.lookups.recall(&asked).await;
                 if let Some(answer) = resolver.lookups.get(&asked, resolver.clock.now()) {
                     return answer;
                 }
@@ -106,6 +109,7 @@ impl Resolver {
                 };
                 let answer = in_time(&resolver.client, "the look-up", looking).await;
                 resolver.lookups.put(&asked, resolver.clock.now(), &answer);
+                resolver.lookups.save(&asked).await;
                 answer
             }
             .boxed()
@@ -124,18 +128,15 @@ impl Resolver {
         if let Some(error) = self.refusals.get(&key, self.clock.now()) {
             return Err(error);
         }
-        if self.trees.get(&key.0).is_some() {
+        if let Some(tree) = self.trees.get(&key.0).await {
             self.prove(&key, access).await?;
-            // Another tree may have taken the place meanwhile.
-            if let Some(tree) = self.cached_tree(repository, commit, access) {
-                return Ok(tree);
-            }
+            return Ok(tree);
         }
         let (resolver, asked, access) = (Arc::clone(self), key.clone(), access.clone());
         let flight = self.downloading.join(key, move || {
             async move {
                 let (repository, commit) = (&asked.0.repository, &asked.0.commit);
-                match resolver.cached_tree(repository, commit, &access) {
+                match resolver.cached_tree(repository, commit, &access).await {
                     Some(tree) => Ok(tree),
                     None => resolver.download(&asked, &access).await,
                 }
@@ -146,23 +147,21 @@ impl Resolver {
     }
 
     /// The tree of a commit if it is cached and the asker has shown to be allowed to read it.
-    pub(crate) fn cached_tree(
+    pub(crate) async fn cached_tree(
         &self,
         repository: &Repository,
         commit: &CommitId,
         access: &Access,
     ) -> Option<Arc<RepositoryTree>> {
-        if !self.is_proven(repository, access) {
+        if !self.is_proven(repository, access).await {
             return None;
         }
-        let tree = self.trees.get(&self.commit_key(repository, commit))?;
-        self.tree_hits.fetch_add(1, Ordering::Relaxed);
-        Some(tree)
+        self.trees.get(&self.commit_key(repository, commit)).await
     }
 
-    fn is_proven(&self, repository: &Repository, access: &Access) -> bool {
+    async fn is_proven(&self, repository: &Repository, access: &Access) -> bool {
         let key = self.session(repository, access).proof_key();
-        self.proofs.permits(&key, self.clock.now())
+        self.proofs.permits(&key, self.clock.now()).await
     }
 
     /// Has GitHub show that the asker may read a commit whose tree is cached, unless it has done so lately.
@@ -170,13 +169,13 @@ impl Resolver {
     /// The request is for the commit itself: it takes the permission to read contents, which the repository's description does
     /// not.
     async fn prove(self: &Arc<Self>, key: &(CommitKey, Asker), access: &Access) -> Result<(), SourceError> {
-        if self.is_proven(&key.0.repository, access) {
+        if self.is_proven(&key.0.repository, access).await {
             return Ok(());
         }
         let (resolver, asked, access) = (Arc::clone(self), key.clone(), access.clone());
         let flight = self.proving.join(key.clone(), move || {
             async move {
-                if resolver.is_proven(&asked.0.repository, &access) {
+                if resolver.is_proven(&asked.0.repository, &access).await {
                     return Ok(());
                 }
                 let session = resolver.session(&asked.0.repository, &access);
@@ -239,7 +238,7 @@ impl Resolver {
             Ok(tree) => {
                 fetch.ended("Fetched");
                 let tree = Arc::new(tree);
-                self.trees.put(key.0.clone(), Arc::clone(&tree));
+                self.trees.put(&key.0, &tree).await;
                 Ok(tree)
             }
             Err(error) => {

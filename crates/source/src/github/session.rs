@@ -48,12 +48,14 @@ impl Session<'_> {
         match &reply {
             Ok(Some(reply)) => {
                 self.proofs
-                    .put(&self.proof_key(), self.client.now(), reply.scopes.clone());
+                    .put(&self.proof_key(), self.client.now(), reply.scopes.clone())
+                    .await;
             }
             Err(error) if error.reason == Reason::AuthFailed && *self.access != Access::Anonymous => {
                 self.client.reject(self.access.asker(), error);
                 self.proofs
-                    .revoke_all(&self.client.api_host(), self.access.asker());
+                    .revoke_all(&self.client.api_host(), self.access.asker(), self.client.now())
+                    .await;
             }
             _ => {}
         }

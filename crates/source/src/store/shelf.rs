@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::envelope::{self, Opener, Sealer, Unreadable};
@@ -32,13 +32,14 @@ pub(super) struct Shelf {
     /// Held while files come or go, so that the index never lacks a file that is there.
     writing: Mutex<()>,
     next_number: AtomicU64,
-    evictions: AtomicU64,
+    /// Counts files that made room.
+    evictions: Arc<AtomicU64>,
 }
 
 impl Shelf {
     /// Takes stock of the folder: removes unfinished files, and whole ones over the budget. Contents are looked at when they
     /// are asked for.
-    pub(super) fn open(folder: PathBuf, capacity: u64) -> io::Result<Self> {
+    pub(super) fn open(folder: PathBuf, capacity: u64, evictions: Arc<AtomicU64>) -> io::Result<Self> {
         make_folder(&folder)?;
         let mut found = Vec::new();
         for entry in fs::read_dir(&folder)? {
@@ -64,7 +65,7 @@ impl Shelf {
             index: Mutex::new(index),
             writing: Mutex::default(),
             next_number: AtomicU64::new(0),
-            evictions: AtomicU64::new(0),
+            evictions,
         };
         shelf.make_room(0)?;
         Ok(shelf)
@@ -78,13 +79,9 @@ impl Shelf {
         self.index().bytes()
     }
 
-    pub(super) fn evictions(&self) -> u64 {
-        self.evictions.load(Ordering::Relaxed)
-    }
-
-    /// Notes a use of a file that memory served. Its time is set with the next file that is written.
-    pub(super) fn touch(&self, key: &Key) {
-        self.index().touch(&key.file_name(), SystemTime::now());
+    /// Notes a use of a file that memory served; false if there is none. Its time is set with the next file that is written.
+    pub(super) fn touch(&self, key: &Key) -> bool {
+        self.index().touch(&key.file_name(), SystemTime::now())
     }
 
     /// Reads what is stored under a key. A file that is not whole, or about something else, is removed and counts as

@@ -11,4 +11,5 @@ mod downloads;
 mod fidelity;
 mod look_up;
 mod narrowing;
+mod restart;
 mod world;

@@ -44,6 +44,15 @@ impl World {
         self.server.create("octo/tools").unwrap().commit(commit).unwrap()
     }
 
+    /// Adds a commit to `octo/tools` and returns its id.
+    pub(crate) fn tools_again(&self, commit: &Commit) -> String {
+        self.server
+            .repository("octo/tools")
+            .unwrap()
+            .commit(commit)
+            .unwrap()
+    }
+
     pub(crate) async fn materialize(&self, source: &GithubSource) -> Result<Materialized, SourceError> {
         self.github
             .materialize(source, LinkPolicy::Keep, &self.access)
