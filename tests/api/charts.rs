@@ -35,6 +35,8 @@ const EVERYTHING: &[&str] = &[
     "--set",
     "caBundle.configMap=certificates,caBundle.key=authorities.pem",
     "--set",
+    "cache.existingClaim=repositories,cache.bytes=10737418240",
+    "--set",
     "configuration.requirePin=true,configuration.flux.enabled=true",
     "--set",
     "secrets.namespaces={default,kube-public}",

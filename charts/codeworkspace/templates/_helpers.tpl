@@ -64,5 +64,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if or .Values.caBundle.configMap .Values.caBundle.secret -}}
 {{- $_ := set $configuration.github "caBundle" (printf "/etc/codeworkspace-ca/%s" .Values.caBundle.key) -}}
 {{- end -}}
+{{- if .Values.cache.enabled -}}
+{{- $_ := set $configuration.github "cacheDirectory" "/var/cache/codeworkspace" -}}
+{{- $_ := set $configuration.github "cacheBytes" .Values.cache.bytes -}}
+{{- end -}}
 {{- toYaml $configuration -}}
 {{- end -}}
