@@ -2,48 +2,55 @@
 
 use std::fmt::Write as _;
 
-use anyhow::{Context as _, Result, ensure};
-use kube::ResourceExt as _;
+use anyhow::Result;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::support::{apply, checkout, dry_run, eventually, namespace, object, policies, resource, server};
+use crate::corpus::{BLOCKS, Case, INVENTORY, Judge, cases, deviating, deviations};
+use crate::support::{apply, dry_run, eventually, namespace, object, policies, resource, server};
 
-/// One entry of a fixture file.
-#[derive(Debug)]
-pub struct Case {
-    pub name: String,
-    pub spec: Value,
+/// Every case of the corpus with the kind of object that it is part of, and the server's answer.
+async fn answers(client: &Client, file: &str) -> Result<Vec<(Case, Result<Value, String>)>> {
+    let plural = if file == INVENTORY {
+        "secretinventories"
+    } else {
+        "codeworkspaces"
+    };
+    let mut answers = Vec::new();
+    for case in cases(file)? {
+        let answer = dry_run(client, plural, &case.spec()).await?;
+        answers.push((case, answer));
+    }
+    Ok(answers)
 }
 
-/// The cases of a file below `tests/fixtures/admission`.
-pub fn cases(file: &str) -> Result<Vec<Case>> {
-    let path = checkout().join("tests/fixtures/admission").join(file);
-    let entries: Vec<Value> = serde_saphyr::from_str(&std::fs::read_to_string(&path)?)?;
-    entries
-        .into_iter()
-        .map(|mut entry| {
-            let name = entry["case"]
-                .as_str()
-                .context("a case without a name")?
-                .to_owned();
-            let spec = entry["spec"].take();
-            ensure!(spec.is_object(), "{name} has no spec");
-            Ok(Case { name, spec })
-        })
-        .collect()
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test api"]
+async fn the_server_agrees_but_for_what_is_listed() -> Result<()> {
+    let client = server().await?;
+    let mut verdicts = Vec::new();
+    for file in BLOCKS.into_iter().chain([INVENTORY]) {
+        let answers = answers(&client, file).await?;
+        verdicts.extend(answers.into_iter().map(|(case, answer)| (case, answer.is_ok())));
+    }
+    assert_eq!(
+        deviating(verdicts),
+        deviations()?.remove(&Judge::Server).unwrap_or_default()
+    );
+    Ok(())
 }
 
 #[tokio::test]
 #[ignore = "needs an API server: cargo xtask test api"]
 async fn good_manifests_are_stored_as_they_were_written() -> Result<()> {
     let client = server().await?;
-    for Case { name, spec } in cases("accepted.yaml")? {
-        assert_eq!(
-            dry_run(&client, "codeworkspaces", &spec).await?,
-            Ok(spec),
-            "{name}"
-        );
+    for file in BLOCKS.into_iter().chain([INVENTORY]) {
+        for (case, answer) in answers(&client, file).await? {
+            if case.accepted {
+                assert_eq!(answer, Ok(case.spec()), "{}", case.name);
+            }
+        }
     }
     Ok(())
 }
@@ -52,15 +59,16 @@ async fn good_manifests_are_stored_as_they_were_written() -> Result<()> {
 #[ignore = "needs an API server: cargo xtask test api"]
 async fn each_bad_manifest_gets_an_answer_that_names_the_field() -> Result<()> {
     let client = server().await?;
-    let mut answers = String::new();
-    for Case { name, spec } in cases("refused.yaml")? {
-        let answer = match dry_run(&client, "codeworkspaces", &spec).await? {
-            Ok(stored) => format!("TAKEN as {stored}"),
-            Err(message) => message,
-        };
-        writeln!(answers, "{name}\n  {spec}\n  {}\n", readable(&answer))?;
+    for file in BLOCKS.into_iter().chain([INVENTORY]) {
+        let mut told = String::new();
+        for (case, answer) in answers(&client, file).await? {
+            if let Err(message) = answer {
+                let blocks = Value::from(case.blocks);
+                writeln!(told, "{}\n  {blocks}\n  {}\n", case.name, readable(&message))?;
+            }
+        }
+        insta::assert_snapshot!(format!("refused_{file}"), told);
     }
-    insta::assert_snapshot!(answers);
     Ok(())
 }
 
@@ -68,8 +76,11 @@ async fn each_bad_manifest_gets_an_answer_that_names_the_field() -> Result<()> {
 fn readable(answer: &str) -> String {
     answer
         .trim_start_matches("CodeWorkspace.codeworkspace.dev \"example\" is invalid: ")
+        .trim_start_matches("SecretInventory.codeworkspace.dev \"example\" is invalid: ")
         .trim_start_matches("codeworkspaces.codeworkspace.dev \"example\" is forbidden: ")
+        .trim_start_matches("secretinventories.codeworkspace.dev \"example\" is forbidden: ")
         .replace("ValidatingAdmissionPolicy 'codeworkspace-shapes' with binding 'codeworkspace-shapes' denied request:", "policy:")
+        .replace("ValidatingAdmissionPolicy 'codeworkspace-inventories' with binding 'codeworkspace-inventories' denied request:", "policy:")
 }
 
 #[tokio::test]
@@ -162,6 +173,9 @@ async fn what_was_taken_before_the_policy_can_still_be_labelled_but_not_changed(
     api.create(&PostParams::default(), &old).await?;
 
     for mut policy in policies()? {
+        if policy["metadata"]["name"] != "codeworkspace-shapes" {
+            continue;
+        }
         policy["metadata"]["name"] = json!(namespace);
         match policy["kind"].as_str() {
             Some("ValidatingAdmissionPolicy") => {

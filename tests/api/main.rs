@@ -3,10 +3,11 @@
 //! Most tests need a server (`cargo xtask test api` starts one) and are ignored without it.
 
 mod admission;
-mod agreement;
 mod charts;
 mod definitions;
 mod pasted;
 mod permissions;
+#[path = "../corpus/cases.rs"]
+mod corpus;
 #[path = "../support/mod.rs"]
 mod support;

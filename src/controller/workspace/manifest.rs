@@ -1,6 +1,7 @@
 //! A workspace's spec, parsed once. Pure. Everything that is wrong is kept, not only the first thing.
 
 use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume, VolumeDelivery};
+use codeworkspace_bundle::code::WorkspacePath;
 use codeworkspace_bundle::runner::{RunnerDefinition, define_runner};
 use codeworkspace_bundle::{Code, FieldError, Network, Run, define_code, define_network, define_run};
 use codeworkspace_protocol::layout;
@@ -8,6 +9,7 @@ use codeworkspace_source::LinkPolicy;
 use jiff::SignedDuration;
 
 use super::duration;
+use super::root::define_root;
 
 /// Keys that people paste from a whole manifest.
 const MANIFEST_KEYS: [&str; 2] = ["kind", "name"];
@@ -55,6 +57,10 @@ impl Manifest {
         let spec = &workspace.spec;
         let mut errors = unknown_keys(spec);
         errors.extend(mount_path(spec.volume.as_ref()));
+        let root = spec.root.as_ref().map(define_root).transpose();
+        errors.extend(root.err().into_iter().flatten());
+        let path = spec.path.as_deref().map(str::parse::<WorkspacePath>).transpose();
+        errors.extend(path.err().map(|error| FieldError::new("path", error)));
         let network = spec
             .network
             .as_ref()
@@ -94,6 +100,10 @@ fn collect<T>(result: Result<T, Vec<FieldError>>, errors: &mut Vec<FieldError>) 
 
 /// The API server keeps unknown keys so that they can be named; the admission policy refuses them where it is installed.
 fn unknown_keys(spec: &CodeWorkspaceSpec) -> Vec<FieldError> {
+    let of_pod = spec.pod.iter().flat_map(|pod| pod.unknown.keys()).map(|key| {
+        let message = "unknown field; `kubectl explain codeworkspace.spec.pod` lists the fields";
+        FieldError::new(format!("pod.{key}"), message)
+    });
     let of_spec = spec.unknown.keys().map(|key| {
         let message = if MANIFEST_KEYS.contains(&key.as_str()) {
             "only the AIP blocks of a manifest belong under spec; its kind and name are the object's own"
@@ -110,7 +120,7 @@ fn unknown_keys(spec: &CodeWorkspaceSpec) -> Vec<FieldError> {
             let message = "unknown field; `kubectl explain codeworkspace.spec.volume` lists the fields";
             FieldError::new(format!("volume.{key}"), message)
         });
-    of_spec.chain(of_volume).collect()
+    of_spec.chain(of_volume).chain(of_pod).collect()
 }
 
 /// A bundle that is mounted over what the pod itself needs makes a pod that the API server or the node refuses, minutes later and in

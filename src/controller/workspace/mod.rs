@@ -11,6 +11,7 @@ mod manifest;
 mod quantity;
 mod reconcile;
 mod refuse;
+pub mod root;
 mod schedule;
 mod status;
 #[cfg(test)]
