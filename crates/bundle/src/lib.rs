@@ -36,6 +36,7 @@ mod digest;
 mod field;
 #[cfg(test)]
 mod fixtures;
+mod follow;
 mod form;
 mod glob;
 mod gzip;
@@ -72,6 +73,7 @@ pub use code::{Code, GithubSource, SourceEntry, SourceKind, define_code};
 pub use digest::{Digest, DigestError};
 pub use expand::{Catalog, Expanded, Expansion, Lookup, NodeKey, expand};
 pub use field::FieldError;
+pub use follow::part_of_root;
 pub use glob::{Glob, GlobError, GlobRule, MAX_GLOB_BYTES};
 pub use inherit::Inherited;
 pub use language::Language;

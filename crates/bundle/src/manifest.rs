@@ -22,7 +22,7 @@ use crate::{
     runtime::define_runtime,
     sandbox::Sandbox,
     secrets::Secrets,
-    tree::FileTree,
+    taken::Entries,
 };
 use files::BlockFiles;
 
@@ -108,7 +108,7 @@ pub struct Manifest {
 impl Manifest {
     /// The blocks of an object. Files that they name are read from `root`, the files of the object's root; [`block_files`] tells which
     /// they are, so that a root need not be read for nothing.
-    pub fn from_blocks(blocks: &Blocks<'_>, root: Option<&FileTree>) -> Self {
+    pub fn from_blocks(blocks: &Blocks<'_>, root: Option<&Entries>) -> Self {
         let files = BlockFiles { root, folder: None };
         let code = match blocks.code {
             Some(code) => define_code(code),

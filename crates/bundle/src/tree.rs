@@ -9,13 +9,11 @@ use std::{
 use bytes::Bytes;
 
 use crate::{
+    follow::{Nowhere, follow},
     link::{LinkError, link_destination},
     path::{BundlePath, PathError},
     taken::Entries,
 };
-
-/// Links that one lookup follows before it gives up, as in the Linux kernel.
-const MOST_LINKS: usize = 40;
 
 /// One entry of a tree. Folders have no entry: they are there because something is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +65,6 @@ pub enum Found {
 /// link points outside the tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileTree(BTreeMap<BundlePath, Entry>);
-
-/// Links lead outside, or round in circles.
-struct Nowhere;
 
 /// Why an entry has no place in a tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -177,49 +172,12 @@ impl FileTree {
 
     /// What a program that opens `path` would find, links followed on every level.
     pub fn find(&self, path: &BundlePath) -> Found {
-        match self.follow(path) {
+        match follow(&self.0, path) {
             Ok(None) => Found::Folder,
             Ok(Some(place)) if self.0.contains_key(&place) => Found::File,
             Ok(Some(place)) if self.first_below(&place).is_some() => Found::Folder,
             Ok(Some(_)) | Err(Nowhere) => Found::Nothing,
         }
-    }
-
-    /// The bytes that a program that opens `path` would read, links followed on every level; `None` unless it is a file.
-    pub fn read(&self, path: &BundlePath) -> Option<&Bytes> {
-        let place = self.follow(path).ok()??;
-        match self.get(place.as_str())? {
-            Entry::File { contents, .. } => Some(contents),
-            Entry::Link { .. } => None,
-        }
-    }
-
-    /// Where a path leads once all links are followed; `None` is the root.
-    fn follow(&self, path: &BundlePath) -> Result<Option<BundlePath>, Nowhere> {
-        let mut place = path.clone();
-        for _ in 0..=MOST_LINKS {
-            let Some((link, target)) = self.link_on_the_way(&place) else {
-                return Ok(Some(place));
-            };
-            let rest = place.below(link);
-            place = match (link_destination(link, target).map_err(|_| Nowhere)?, rest) {
-                (Some(folder), Some(rest)) => folder.join(&rest).map_err(|_| Nowhere)?,
-                (Some(end), None) => end,
-                (None, Some(rest)) => rest,
-                (None, None) => return Ok(None),
-            };
-        }
-        Err(Nowhere)
-    }
-
-    /// The first link among the folders of `path` and `path` itself.
-    fn link_on_the_way(&self, path: &BundlePath) -> Option<(&BundlePath, &str)> {
-        path.folders()
-            .chain([path.as_str()])
-            .find_map(|place| match self.0.get_key_value(place)? {
-                (link, Entry::Link { target }) => Some((link, target.as_str())),
-                (_, Entry::File { .. }) => None,
-            })
     }
 
     /// The number of files and links.

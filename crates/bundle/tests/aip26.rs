@@ -30,6 +30,13 @@ fn add(tree: &mut FileTree, folder: &Path, at: &str) {
     }
 }
 
+fn text_of(root: &FileTree, at: &str) -> String {
+    let Some(Entry::File { contents, .. }) = root.get(at) else {
+        unreachable!("{at} is one of the examples")
+    };
+    String::from_utf8(contents.to_vec()).unwrap()
+}
+
 fn read(root: &FileTree, at: &str) -> Manifest {
     read_manifest(root, &at.parse().unwrap()).unwrap().unwrap()
 }
@@ -139,10 +146,11 @@ fn example_6_composes_two_upstreams_in_order() {
 #[test]
 fn example_6_as_it_is_printed_is_refused_with_what_to_write() {
     let mut root = root();
-    let file = ".code-workspaces/finance-tools/manifest.yaml".parse().unwrap();
-    let text = String::from_utf8(root.read(&file).unwrap().to_vec()).unwrap();
+    let file = ".code-workspaces/finance-tools/manifest.yaml";
+    let text = text_of(&root, file);
     let text = text.replace("\"@anthropic-ai/sdk@^0.72.0\"", "@anthropic-ai/sdk@^0.72.0");
-    root.insert(file, Entry::from_contents(text.into())).unwrap();
+    root.insert(file.parse().unwrap(), Entry::from_contents(text.into()))
+        .unwrap();
     let error = read_manifest(&root, &"./code-workspaces/finance-tools".parse().unwrap()).unwrap_err();
     insta::assert_snapshot!(error);
 }
@@ -165,9 +173,10 @@ fn the_lean_example_names_a_registry_that_a_cluster_does_not_have() {
 #[test]
 fn the_lean_example_composes_with_a_sandbox_file_beside_it() {
     let mut root = root();
-    let file = ".code/notion-search/CODE.md".parse().unwrap();
-    let text = String::from_utf8(root.read(&file).unwrap().to_vec()).unwrap();
+    let file = ".code/notion-search/CODE.md";
+    let text = text_of(&root, file);
     let text = text.replace("ref: \"@agentik/python-mcp\"", "file: ./SANDBOX.md");
-    root.insert(file, Entry::from_contents(text.into())).unwrap();
+    root.insert(file.parse().unwrap(), Entry::from_contents(text.into()))
+        .unwrap();
     insta::assert_snapshot!(outline(&root, ".code/notion-search"));
 }

@@ -6,15 +6,15 @@ use super::{Blocks, yaml};
 use crate::{
     code::WorkspacePath,
     field::FieldError,
+    follow::read_file,
     form::{Reference, block_file},
-    near::nearest_paths,
     object::{Object, place},
     path::BundlePath,
     quote::Quoted,
     runner::{self, RunnerBlock, RunnerDefinition, define_runner},
     sandbox::{self, Sandbox, SandboxDefinition, define_sandbox, define_sandbox_at},
     secrets::{self, Secrets, define_secrets_at, read_inventory},
-    tree::FileTree,
+    taken::{Entries, nearest_entries},
 };
 
 /// What a file with a block may have beside the block's fields: it describes the file.
@@ -44,7 +44,7 @@ pub fn block_files(blocks: &Blocks<'_>) -> Vec<WorkspacePath> {
 #[derive(Clone, Copy)]
 pub(super) struct BlockFiles<'a> {
     /// The files of the root; `None` if there is no root.
-    pub(super) root: Option<&'a FileTree>,
+    pub(super) root: Option<&'a Entries>,
     /// The manifest's folder below the root; `None` is the root itself.
     pub(super) folder: Option<&'a BundlePath>,
 }
@@ -115,8 +115,8 @@ impl BlockFiles<'_> {
         let file = self
             .resolve(path)
             .ok_or_else(|| wrong(format!("`{path}` is no file")))?;
-        let Some(bytes) = root.read(&file) else {
-            let near = nearest_paths(file.as_str(), root.paths().map(BundlePath::as_str));
+        let Some(bytes) = read_file(root, &file) else {
+            let near = nearest_entries(root, file.as_str());
             let hint = near
                 .first()
                 .map(|near| format!(": did you mean {}?", Quoted(near)))

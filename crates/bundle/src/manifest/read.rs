@@ -1,15 +1,18 @@
 //! Manifests in files: `manifest.yaml`, and the lean `CODE.md`.
 
+use std::borrow::Borrow;
+
 use serde_json::{Map, Value};
 
 use super::{Blocks, Manifest, ManifestKind, Recorded, files::BlockFiles, in_file, yaml};
 use crate::{
     code::{Code, WorkspacePath, define_code, define_source},
     field::FieldError,
+    follow::read_file,
     object::{MOST_FAULTS, kind},
     path::BundlePath,
     quote::{Listed, Quoted},
-    tree::{FileTree, Found},
+    taken::Entries,
 };
 
 /// The names that a manifest's file may have, the one that counts first.
@@ -98,14 +101,18 @@ pub fn manifest_files(path: &WorkspacePath) -> Vec<BundlePath> {
 ///
 /// Which form a manifest has is said by its head and not by its file's name: `kind: code-workspace` is the rich one,
 /// `schema: code/v2` the lean one. Files that its blocks name are looked for in its own folder. `root` needs to hold that folder only.
-pub fn read_manifest(root: &FileTree, folder: &WorkspacePath) -> Result<Option<Manifest>, ManifestError> {
-    let is_file = |file: &BundlePath| root.find(file) == Found::File;
+pub fn read_manifest<Root: Borrow<Entries>>(
+    root: &Root,
+    folder: &WorkspacePath,
+) -> Result<Option<Manifest>, ManifestError> {
+    let root = root.borrow();
+    let is_file = |file: &BundlePath| read_file(root, file).is_some();
     let mut files = manifest_files(folder).into_iter().filter(is_file);
     let Some(file) = files.next() else {
         return Ok(None);
     };
     let ignored = files.next().filter(|other| other.folder() == file.folder());
-    let Some(bytes) = root.read(&file) else {
+    let Some(bytes) = read_file(root, &file) else {
         return Ok(None);
     };
     let document = yaml::read_document(&file, bytes).map_err(|error| ManifestError::Invalid(vec![error]))?;
@@ -127,7 +134,7 @@ pub fn read_manifest(root: &FileTree, folder: &WorkspacePath) -> Result<Option<M
     Ok(Some(manifest))
 }
 
-fn read_map(root: &FileTree, file: &BundlePath, map: &Map<String, Value>) -> Result<Manifest, ManifestError> {
+fn read_map(root: &Entries, file: &BundlePath, map: &Map<String, Value>) -> Result<Manifest, ManifestError> {
     let text = |key: &str| map.get(key).and_then(Value::as_str);
     let folder = file.folder().and_then(|folder| folder.parse::<BundlePath>().ok());
     let files = BlockFiles {

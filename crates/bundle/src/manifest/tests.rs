@@ -10,6 +10,7 @@ use crate::{
     language::Language,
     runner::{Engine, Limits},
     secrets::SecretSource,
+    tree::FileTree,
 };
 
 /// The smallest manifest of each form.

@@ -1,11 +1,13 @@
 //! Manifests from the blocks of objects.
 
+use std::borrow::Borrow as _;
+
 use serde_json::json;
 
 use super::*;
 
 /// The blocks of an object in JSON.
-fn from_blocks(blocks: &Value, root: Option<&FileTree>) -> Manifest {
+fn from_blocks(blocks: &Value, root: Option<&Entries>) -> Manifest {
     Manifest::from_blocks(&blocks_of(blocks), root)
 }
 
@@ -21,7 +23,7 @@ fn blocks_of(blocks: &Value) -> Blocks<'_> {
     }
 }
 
-fn block_faults(blocks: &Value, root: Option<&FileTree>) -> Vec<String> {
+fn block_faults(blocks: &Value, root: Option<&Entries>) -> Vec<String> {
     let manifest = from_blocks(blocks, root);
     let runner = manifest.runner.err().into_iter().flatten();
     runner
@@ -71,7 +73,7 @@ fn files_that_an_object_names_are_read_from_its_root() {
         ),
         ("secrets.yaml", "KEY: {vault: a-key}\n"),
     ]);
-    let manifest = from_blocks(&blocks, Some(&root));
+    let manifest = from_blocks(&blocks, Some(root.borrow()));
     assert_eq!(manifest.errors, []);
     assert_eq!(manifest.runner.unwrap().limits.memory_mb, Some(99));
     assert!(manifest.sandbox.unwrap().read_only);
@@ -133,7 +135,10 @@ fn every_form_that_cannot_be_resolved_says_what_to_write() {
         json!({ "secrets": { "inline": { "vault": "A" } } }),
     ]
     .map(code);
-    insta::assert_snapshot!(report(&blocks, |blocks| block_faults(blocks, Some(&root))));
+    insta::assert_snapshot!(report(&blocks, |blocks| block_faults(
+        blocks,
+        Some(root.borrow())
+    )));
 }
 
 #[test]
