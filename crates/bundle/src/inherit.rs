@@ -8,9 +8,13 @@ use crate::{
     language::Language,
     manifest::Manifest,
     network::Network,
+    object::{MOST_ITEMS, too_many},
     runner::{Limits, RunnerBlock, RunnerHandle},
-    secrets::Secrets,
+    secrets::{MAX_SECRETS, Secrets},
 };
+
+/// Faults that are kept of everything that a workspace refers to.
+const MOST_FAULTS: usize = 64;
 
 const LANGUAGE: &str = "runner.needs.language";
 
@@ -76,7 +80,9 @@ impl Inherited {
         }
         let below =
             |way: Option<String>| way.map_or_else(|| place.to_owned(), |way| format!("{place} > {way}"));
-        let faults = other.faults.into_iter();
+        // Some are enough to act on, and manifests that refer to each other multiply theirs.
+        let room = MOST_FAULTS.saturating_sub(self.faults.len());
+        let faults = other.faults.into_iter().take(room);
         self.faults
             .extend(faults.map(|(way, error)| (Some(below(way)), error)));
         if let Some((language, origin)) = other.language {
@@ -117,6 +123,7 @@ impl Inherited {
         if let Some(sandbox) = &manifest.sandbox {
             self.lower(sandbox.limits);
         }
+        self.bound();
         let present: BTreeSet<String> = fields_of(self).into_iter().collect();
         self.origins.retain(|field, _| present.contains(field));
     }
@@ -143,6 +150,31 @@ impl Inherited {
                     place(&origin)
                 );
                 self.faults.push((None, FieldError::new(LANGUAGE, message)));
+            }
+        }
+    }
+
+    /// What is fine in each manifest may be too much of it together.
+    fn bound(&mut self) {
+        let needs = &mut self.runner.needs;
+        for (field, list) in [
+            ("runner.needs.native", &mut needs.native),
+            ("runner.needs.npm", &mut needs.npm),
+            ("runner.needs.pip", &mut needs.pip),
+            ("network.egress", &mut self.network.egress),
+        ] {
+            if list.len() > MOST_ITEMS {
+                let message = format!("{} with what is inherited", too_many(list.len(), MOST_ITEMS));
+                self.faults.push((None, FieldError::new(field, message)));
+                list.truncate(MOST_ITEMS);
+            }
+        }
+        let bindings = &mut self.secrets.bindings;
+        if bindings.len() > MAX_SECRETS {
+            let message = format!("{} with what is inherited", too_many(bindings.len(), MAX_SECRETS));
+            self.faults.push((None, FieldError::new("secrets", message)));
+            if let Some(name) = bindings.keys().nth(MAX_SECRETS).cloned() {
+                bindings.split_off(&name);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The `network` block (AIP-26): which hosts a body may reach.
 
-use std::num::NonZeroU16;
+use std::{collections::BTreeSet, num::NonZeroU16};
 
 use serde_json::Value;
 
@@ -63,12 +63,21 @@ impl Network {
 
     /// Adds what is not there yet; nothing can be taken away (AIP-26, "Inheritance semantics").
     pub(crate) fn add(&mut self, more: &[String]) {
-        for entry in more {
-            if !self.egress.contains(entry) {
-                self.egress.push(entry.clone());
-            }
+        join(&mut self.egress, more);
+    }
+}
+
+/// Adds what a list does not have yet, in order. A set finds it, since lists of many manifests come together.
+pub(crate) fn join(list: &mut Vec<String>, more: &[String]) {
+    let known: BTreeSet<&str> = list.iter().map(String::as_str).collect();
+    let mut new: Vec<String> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in more {
+        if !known.contains(entry.as_str()) && seen.insert(entry.as_str()) {
+            new.push(entry.clone());
         }
     }
+    list.extend(new);
 }
 
 fn wrong_host(text: &str) -> Option<String> {
@@ -145,6 +154,15 @@ mod tests {
     fn without_egress_nothing_can_be_reached() {
         assert_eq!(define_network(&json!({})), Ok(Network::default()));
         assert_eq!(define_network(&json!({ "egress": [] })), Ok(Network::default()));
+    }
+
+    #[test]
+    fn a_list_has_at_most_256_hosts() {
+        let hosts: Vec<_> = (0..257).map(|index| format!("h{index}")).collect();
+        let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+        assert_eq!(egress(&hosts[..256]).map(|hosts| hosts.len()), Ok(256));
+        let message = "network.egress: has 257 entries; at most 256 are allowed";
+        assert_eq!(egress(&hosts), Err(vec![message.to_owned()]));
     }
 
     #[test]

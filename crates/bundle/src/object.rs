@@ -16,6 +16,14 @@ pub(crate) const MOST_FAULTS: usize = 16;
 /// Above any machine's memory and anybody's patience, and small enough that no conversion of units overflows.
 const LARGEST: u64 = 1_000_000_000_000;
 
+/// Entries that a list of hosts, packages or names may have.
+pub(crate) const MOST_ITEMS: usize = 256;
+
+/// What to say about a list that is too long.
+pub(crate) fn too_many(count: usize, most: usize) -> String {
+    format!("has {count} entries; at most {most} are allowed")
+}
+
 /// For `kind` and `name` in a block: somebody pasted a whole manifest.
 pub(crate) const PASTED: &str = "it belongs to the head of a whole manifest, of which only the blocks \
      (`code`, `run`, `runner`, `secrets`, `network`) stand under `spec`";
@@ -162,9 +170,17 @@ impl<'a> Object<'a> {
         issues: &mut Vec<FieldError>,
         check: impl Fn(&str) -> Option<String>,
     ) -> Vec<String> {
-        self.get(key)
-            .map(|value| strings(&self.place(key), value, issues, check))
-            .unwrap_or_default()
+        let Some(value) = self.get(key) else {
+            return Vec::new();
+        };
+        let field = self.place(key);
+        match value.as_array().map_or(0, Vec::len) {
+            0..=MOST_ITEMS => strings(&field, value, issues, check),
+            count => {
+                issues.push(FieldError::new(field, too_many(count, MOST_ITEMS)));
+                Vec::new()
+            }
+        }
     }
 }
 

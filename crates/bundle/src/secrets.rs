@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use crate::{
     field::FieldError,
-    object::{MOST_FAULTS, Object, Shape, kind, place, strings},
+    object::{MOST_FAULTS, Object, Shape, kind, place, strings, too_many},
     quote::Quoted,
 };
 
 pub(crate) const FIELD: &str = "secrets";
+
+/// Variables that a body may get.
+pub const MAX_SECRETS: usize = 64;
 
 /// Shortest and longest slug in characters (AIP-19, `slug`).
 const SLUG_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
@@ -82,6 +85,9 @@ pub(crate) fn define_secrets_at(field: &str, block: &Value) -> Result<Secrets, V
         );
         return Err(vec![FieldError::new(field, message)]);
     };
+    if map.len() > MAX_SECRETS {
+        return Err(vec![FieldError::new(field, too_many(map.len(), MAX_SECRETS))]);
+    }
     let mut issues = Vec::new();
     let mut bindings = BTreeMap::new();
     for (name, entry) in map {
@@ -223,6 +229,10 @@ pub(crate) fn by_convention(field: &str, names: &[String], issues: &mut Vec<Fiel
 
 /// The variables that an inventory stands for (AIP-19, "Bindings"): those that an entry's metadata names, or else the one of its slug.
 pub(crate) fn read_inventory(field: &str, inventory: &Value) -> Result<Secrets, Vec<FieldError>> {
+    let count = inventory.as_array().map_or(0, Vec::len);
+    if count > MAX_SECRETS {
+        return Err(vec![FieldError::new(field, too_many(count, MAX_SECRETS))]);
+    }
     let mut issues = Vec::new();
     let mut bindings = BTreeMap::new();
     for (index, entry) in inventory.as_array().into_iter().flatten().enumerate() {

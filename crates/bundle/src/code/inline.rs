@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -28,14 +30,24 @@ pub(super) const SHAPE: Shape = Shape {
 pub struct InlineSource {
     /// Where the file lands in the bundle.
     pub path: BundlePath,
-    /// What is in it.
-    pub content: String,
+    /// What is in it; shared, since one manifest may come in at many places.
+    pub content: Arc<str>,
+}
+
+/// Lets bytes be a view of the text.
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 impl InlineSource {
     /// The one file, executable if it begins with `#!`.
     pub fn tree(&self) -> FileTree {
-        FileTree::of_file(self.path.clone(), Bytes::copy_from_slice(self.content.as_bytes()))
+        let contents = Bytes::from_owner(Shared(Arc::clone(&self.content)));
+        FileTree::of_file(self.path.clone(), contents)
     }
 }
 
@@ -63,7 +75,7 @@ pub(super) fn read(field: &str, value: &Value) -> Result<InlineSource, Vec<Field
     match (path, content) {
         (Some(path), Some(content)) if issues.is_empty() => Ok(InlineSource {
             path,
-            content: content.to_owned(),
+            content: content.into(),
         }),
         _ => Err(issues),
     }

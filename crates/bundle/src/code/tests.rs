@@ -51,7 +51,7 @@ fn all_four_kinds_are_read_in_their_order() {
     };
     let inline = InlineSource {
         path: path("tool.ts"),
-        content: "export {}".to_owned(),
+        content: "export {}".into(),
     };
     let local = LocalSource {
         pattern: "shared/templates/".parse().unwrap(),
@@ -170,7 +170,7 @@ fn an_inline_source_is_a_tree_of_one_file() {
     let inline = |content: &str| {
         InlineSource {
             path: path("bin/run"),
-            content: content.to_owned(),
+            content: content.into(),
         }
         .tree()
     };

@@ -12,7 +12,7 @@ use crate::{
     path::BundlePath,
 };
 
-pub(super) fn walk(top: &Manifest, top_name: &str, catalog: &Catalog) -> Expansion {
+pub(super) fn walk<'a>(top: &'a Manifest, top_name: &str, catalog: &'a Catalog) -> Expansion {
     let mut walk = Walk {
         catalog,
         wanted: BTreeSet::new(),
@@ -26,15 +26,14 @@ pub(super) fn walk(top: &Manifest, top_name: &str, catalog: &Catalog) -> Expansi
         context: top_name.to_owned(),
         way: None,
     };
-    let inherited = walk.enter(top, &mut vec![root]).unwrap_or_else(|TooMany| {
-        walk.leaves = vec![too_many(top_name)];
-        let mut own = Inherited::default();
-        own.finish(top, true);
-        own
-    });
-    if walk.visited <= MAX_EXPANDED && !walk.wanted.is_empty() {
-        return Expansion::Wanted(walk.wanted);
-    }
+    let inherited = match walk.enter(top, &mut vec![root]) {
+        Ok(_) if !walk.wanted.is_empty() => return Expansion::Wanted(walk.wanted),
+        Ok(grown) => grown.inherit(true),
+        Err(TooMany) => {
+            walk.leaves = vec![too_many(top_name)];
+            Grown::alone(top).inherit(true)
+        }
+    };
     Expansion::Complete(Box::new(Expanded {
         leaves: walk.leaves,
         inherited,
@@ -58,6 +57,32 @@ fn too_many(top_name: &str) -> Leaf {
 
 /// The bound was reached.
 struct TooMany;
+
+/// A manifest, and those that its references lead to.
+struct Grown<'a> {
+    manifest: &'a Manifest,
+    /// The others in their order, each with its place in this one.
+    taken: Vec<(String, Self)>,
+}
+
+impl<'a> Grown<'a> {
+    fn alone(manifest: &'a Manifest) -> Self {
+        Self {
+            manifest,
+            taken: Vec::new(),
+        }
+    }
+
+    /// Blocks are merged only once everything is found: it is most of the work.
+    fn inherit(self, is_top: bool) -> Inherited {
+        let mut inherited = Inherited::default();
+        for (place, other) in self.taken {
+            inherited.absorb(other.inherit(false), &place);
+        }
+        inherited.finish(self.manifest, is_top);
+        inherited
+    }
+}
 
 /// What makes two references lead to the same manifest.
 #[derive(Clone, PartialEq, Eq)]
@@ -132,10 +157,10 @@ struct Walk<'a> {
     visited: usize,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// Goes through a manifest, which is the last of `stack`.
-    fn enter(&mut self, manifest: &Manifest, stack: &mut Vec<Node>) -> Result<Inherited, TooMany> {
-        let mut inherited = Inherited::default();
+    fn enter(&mut self, manifest: &'a Manifest, stack: &mut Vec<Node>) -> Result<Grown<'a>, TooMany> {
+        let mut grown = Grown::alone(manifest);
         for entry in manifest.code.iter().flat_map(|code| &code.sources) {
             self.visited += 1;
             if self.visited > MAX_EXPANDED {
@@ -150,8 +175,8 @@ impl Walk<'_> {
                 Ok(Source::Local(local)) => Ok(LeafSource::Local(local.clone())),
                 Ok(Source::Github(github)) => Ok(LeafSource::Github(github.clone())),
                 Ok(Source::Ref(source)) => match self.follow(source, &way, stack)? {
-                    Followed::Taken(label, more) => {
-                        inherited.absorb(*more, &format!("{} > {label}", entry.field));
+                    Followed::Taken(label, other) => {
+                        grown.taken.push((format!("{} > {label}", entry.field), other));
                         continue;
                     }
                     Followed::Wanted => continue,
@@ -160,8 +185,7 @@ impl Walk<'_> {
             };
             self.leaf(manifest, entry, way, context, source);
         }
-        inherited.finish(manifest, stack.len() == 1);
-        Ok(inherited)
+        Ok(grown)
     }
 
     fn leaf(
@@ -184,7 +208,12 @@ impl Walk<'_> {
         });
     }
 
-    fn follow(&mut self, source: &RefSource, way: &Way, stack: &mut Vec<Node>) -> Result<Followed, TooMany> {
+    fn follow(
+        &mut self,
+        source: &RefSource,
+        way: &Way,
+        stack: &mut Vec<Node>,
+    ) -> Result<Followed<'a>, TooMany> {
         let Some(context) = stack.last().map(|node| node.context.clone()) else {
             return Ok(Followed::Wanted);
         };
@@ -268,14 +297,14 @@ impl Walk<'_> {
         });
         let taken = self.enter(manifest, stack);
         stack.pop();
-        Ok(Followed::Taken(label, Box::new(taken?)))
+        Ok(Followed::Taken(label, taken?))
     }
 }
 
 /// What came of a reference.
-enum Followed {
-    /// The blocks of what it leads to, by its label.
-    Taken(String, Box<Inherited>),
+enum Followed<'a> {
+    /// What it leads to, with its label.
+    Taken(String, Grown<'a>),
     /// It has to be looked up.
     Wanted,
     /// It leads nowhere.

@@ -381,3 +381,47 @@ fn a_diamond_merges_the_same_blocks_twice_without_harm() {
         (vec!["x.y".to_owned()], vec![])
     );
 }
+
+#[test]
+fn what_is_fine_in_each_may_be_too_much_together() {
+    let hosts = |name: &str| (0..200).map(|index| format!("{name}{index}")).collect::<Vec<_>>();
+    let secrets = |name: &str| -> serde_json::Map<_, _> {
+        (0..40)
+            .map(|index| (format!("{name}{index}"), json!({ "value": "" })))
+            .collect()
+    };
+    let one = |name: &str| {
+        json!({
+            "runner": { "needs": { "pip": hosts(name) } },
+            "network": { "egress": hosts(name) },
+            "secrets": secrets(name),
+        })
+    };
+    let mut top = one("A");
+    top["code"] = json!(["b"]);
+    let inherited = inherited(&json!({ "top": top, "b": one("B") }));
+    assert_eq!(
+        errors(&inherited),
+        [
+            "runner.needs.pip: has 400 entries; at most 256 are allowed with what is inherited",
+            "network.egress: has 400 entries; at most 256 are allowed with what is inherited",
+            "secrets: has 80 entries; at most 64 are allowed with what is inherited",
+        ]
+    );
+    assert_eq!(
+        (
+            inherited.runner.needs.pip.len(),
+            inherited.network.egress.len(),
+            inherited.secrets.bindings.len()
+        ),
+        (256, 256, 64)
+    );
+}
+
+#[test]
+fn faults_do_not_multiply_without_bound() {
+    let bad: Vec<_> = (0..16).map(|index| format!("http://{index}")).collect();
+    let names = vec!["b"; 60];
+    let inherited = inherited(&json!({ "top": { "code": names }, "b": { "network": { "egress": bad } } }));
+    assert_eq!(inherited.errors().len(), MOST_FAULTS);
+}

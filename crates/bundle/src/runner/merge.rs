@@ -1,6 +1,7 @@
 //! One runner block over another.
 
 use super::{Engine, Limits, Needs, RunnerBlock};
+use crate::network::join;
 
 impl RunnerBlock {
     /// This block with the other's values where it has none of its own (AIP-26, "Inheritance semantics"): scalars field by field, lists of
@@ -22,9 +23,9 @@ impl Needs {
     fn over(self, base: Self) -> Self {
         Self {
             language: self.language.or(base.language),
-            native: joined(base.native, self.native),
-            npm: joined(base.npm, self.npm),
-            pip: joined(base.pip, self.pip),
+            native: joined(base.native, &self.native),
+            npm: joined(base.npm, &self.npm),
+            pip: joined(base.pip, &self.pip),
         }
     }
 }
@@ -53,12 +54,7 @@ impl Limits {
     }
 }
 
-/// Both lists, the first of equal entries kept.
-fn joined(mut first: Vec<String>, more: Vec<String>) -> Vec<String> {
-    for name in more {
-        if !first.contains(&name) {
-            first.push(name);
-        }
-    }
+fn joined(mut first: Vec<String>, more: &[String]) -> Vec<String> {
+    join(&mut first, more);
     first
 }

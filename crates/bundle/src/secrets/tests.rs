@@ -100,8 +100,16 @@ fn a_secret_in_a_wrong_field_is_not_repeated() {
 
 #[test]
 fn a_flood_of_faults_is_not_repeated_one_by_one() {
-    let block: serde_json::Map<_, _> = (0..1_000).map(|index| (format!("A{index}"), json!({}))).collect();
-    assert_eq!(errors(&json!(block)).len(), MOST_FAULTS);
+    let block = |count: usize| -> Value {
+        let entries: serde_json::Map<_, _> =
+            (0..count).map(|index| (format!("A{index}"), json!({}))).collect();
+        json!(entries)
+    };
+    assert_eq!(errors(&block(64)).len(), MOST_FAULTS);
+    assert_eq!(
+        errors(&block(65)),
+        ["secrets: has 65 entries; at most 64 are allowed"]
+    );
 }
 
 #[test]
