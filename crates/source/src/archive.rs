@@ -1,9 +1,9 @@
 //! Reads the archive of a commit, as a stream and without trusting it.
 //!
 //! Tools differ in how they read archives that bend the rules, and attacks live in those differences. So only what
-//! `git archive` writes is read: one gzip member with one ustar archive, that begins with the commit's id in a global
-//! pax header, holds files, links and folders below one top folder, and ends in two zero blocks with nothing behind.
-//! Everything else is refused as a whole. Nothing is ever unpacked.
+//! `git archive` and Flux write is read: one gzip member with one ustar archive, that holds files, links and folders, and
+//! ends in two zero blocks with nothing behind; see [`Layout`] for where they differ. Everything else is refused as a
+//! whole. Nothing is ever unpacked.
 
 mod header;
 mod inflate;
@@ -74,15 +74,25 @@ impl From<ArchiveError> for SourceError {
     }
 }
 
-/// Reads the gzipped archive of `commit` to its end.
+/// Who made an archive, and so what it looks like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Layout<'a> {
+    /// `git archive` of a commit, whose id stands in a global pax header at the beginning; everything lies below one top
+    /// folder.
+    Commit(&'a CommitId),
+    /// Flux's source-controller: no header at the beginning, and no top folder but an entry for the folder `.` itself.
+    Artifact,
+}
+
+/// Reads a gzipped archive to its end.
 pub(crate) fn read(
     input: impl BufRead,
-    commit: &CommitId,
+    layout: Layout<'_>,
     limits: &ArchiveLimits,
 ) -> Result<RepositoryTree, ArchiveError> {
     let mut inflated = Inflated::new(input, limits.inflated_bytes);
-    let mut tree = TreeBuilder::new(*limits);
-    if let Err(error) = read_entries(&mut inflated, commit, &mut tree) {
+    let mut tree = TreeBuilder::new(*limits, matches!(layout, Layout::Commit(_)));
+    if let Err(error) = read_entries(&mut inflated, layout, &mut tree) {
         // What went wrong below tar says more than tar's view of it.
         return Err(inflated.failure().unwrap_or(error));
     }
@@ -92,7 +102,7 @@ pub(crate) fn read(
 
 fn read_entries<R: BufRead>(
     inflated: &mut Inflated<R>,
-    commit: &CommitId,
+    layout: Layout<'_>,
     tree: &mut TreeBuilder,
 ) -> Result<(), ArchiveError> {
     // Its text may quote the archive, so ours stands instead.
@@ -101,10 +111,12 @@ fn read_entries<R: BufRead>(
     // Raw entries, since extended headers are checked here and not merged leniently.
     let mut entries = archive.entries().map_err(malformed)?.raw(true);
 
-    let Some(first) = entries.next() else {
-        return Err(ArchiveError::refused("it is empty"));
-    };
-    check_commit(&mut first.map_err(malformed)?, commit)?;
+    if let Layout::Commit(commit) = layout {
+        let Some(first) = entries.next() else {
+            return Err(ArchiveError::refused("it is empty"));
+        };
+        check_commit(&mut first.map_err(malformed)?, commit)?;
+    }
 
     let mut extended = Records::default();
     for entry in entries {

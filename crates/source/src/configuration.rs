@@ -158,7 +158,7 @@ pub enum ConfigurationError {
 
 /// `host` or `host:port`, as the configuration names hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Host {
+pub(crate) struct Host {
     name: String,
     port: Option<u16>,
 }
@@ -189,8 +189,10 @@ impl Host {
         Ok(Self { name, port })
     }
 
-    fn matches(&self, url: &Url) -> bool {
-        url.host_str() == Some(&self.name)
+    /// A dot at the end of a name, which keeps resolvers from trying suffixes, makes no other host of it.
+    pub(crate) fn matches(&self, url: &Url) -> bool {
+        let plain = |name: &str| name.strip_suffix('.').unwrap_or(name).to_owned();
+        url.host_str().map(plain) == Some(plain(&self.name))
             && match self.port {
                 Some(port) => url.port_or_known_default() == Some(port),
                 None => url.port().is_none(),
@@ -198,7 +200,7 @@ impl Host {
     }
 }
 
-fn parse_hosts(field: &'static str, values: &[String]) -> Result<Vec<Host>, ConfigurationError> {
+pub(crate) fn parse_hosts(field: &'static str, values: &[String]) -> Result<Vec<Host>, ConfigurationError> {
     values.iter().map(|value| Host::parse(field, value)).collect()
 }
 

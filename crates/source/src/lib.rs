@@ -8,6 +8,7 @@
 //! reused for a while, and trees are kept by commit. With a folder for it, this outlives the process.
 
 mod archive;
+mod artifacts;
 mod cache;
 mod clock;
 mod configuration;
@@ -17,11 +18,14 @@ mod flights;
 mod github;
 mod link_policy;
 mod narrow;
+mod recent;
 mod store;
 
+pub use artifacts::{Artifact, Artifacts};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use configuration::{ConfigurationError, GithubConfiguration};
 pub use credential::{Access, Credential, CredentialError, CredentialProblem};
 pub use error::{ErrorClass, MAXIMUM_MESSAGE_BYTES, SourceError, SourceErrorReason};
 pub use github::{Github, Materialized, RateLimit, Resolution, Statistics};
 pub use link_policy::LinkPolicy;
+pub use recent::RecentTrees;

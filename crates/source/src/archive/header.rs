@@ -73,11 +73,11 @@ impl Header {
 
 fn describe(kind: u8) -> String {
     match kind {
-        b'1' => "a hard link, which git never archives".to_owned(),
-        b'3' | b'4' => "a device, which git never archives".to_owned(),
-        b'6' => "a named pipe, which git never archives".to_owned(),
-        b'S' => "a sparse file, which git never archives".to_owned(),
-        b'L' | b'K' => "a long name of the GNU format, which git never writes".to_owned(),
+        b'1' => "a hard link, which is never read".to_owned(),
+        b'3' | b'4' => "a device, which is never read".to_owned(),
+        b'6' => "a named pipe, which is never read".to_owned(),
+        b'S' => "a sparse file, which is never read".to_owned(),
+        b'L' | b'K' => "a long name of the GNU format, which is never read".to_owned(),
         other => format!("of the unknown type {:?}", char::from(other)),
     }
 }

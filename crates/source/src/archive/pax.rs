@@ -35,7 +35,7 @@ impl Records {
     pub(super) fn allow(&self, known: &[&str]) -> Result<(), ArchiveError> {
         match self.0.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             Some((key, _)) => Err(ArchiveError::refused(format!(
-                "an extended header has {}, which git never writes",
+                "an extended header has {}, which is never read",
                 quoted(key)
             ))),
             None => Ok(()),

@@ -14,7 +14,7 @@ const LIMITS: ArchiveLimits = ArchiveLimits {
 };
 
 fn read_gzip(bytes: &[u8]) -> Result<RepositoryTree, ArchiveError> {
-    read(bytes, &commit(), &LIMITS)
+    read(bytes, Layout::Commit(&commit()), &LIMITS)
 }
 
 fn read_tar(tar: Tar) -> Result<RepositoryTree, ArchiveError> {
@@ -184,23 +184,23 @@ fn every_entry_that_git_does_not_write_refuses_the_whole_archive() {
     for (tar, text) in [
         (
             start().entry(b'1', b"t/h", b"t/a", b""),
-            "entry `t/h` is a hard link, which git never archives",
+            "entry `t/h` is a hard link, which is never read",
         ),
         (
             start().entry(b'3', b"t/d", b"", b""),
-            "entry `t/d` is a device, which git never archives",
+            "entry `t/d` is a device, which is never read",
         ),
         (
             start().entry(b'6', b"t/p", b"", b""),
-            "entry `t/p` is a named pipe, which git never archives",
+            "entry `t/p` is a named pipe, which is never read",
         ),
         (
             start().entry(b'S', b"t/s", b"", b""),
-            "entry `t/s` is a sparse file, which git never archives",
+            "entry `t/s` is a sparse file, which is never read",
         ),
         (
             start().entry(b'L', b"t/l", b"", b"x"),
-            "entry `t/l` is a long name of the GNU format, which git never writes",
+            "entry `t/l` is a long name of the GNU format, which is never read",
         ),
         (
             start().entry(b'\0', b"t/o", b"", b""),
@@ -261,10 +261,7 @@ fn a_hard_link_behind_a_folder_that_becomes_a_link_is_refused() {
         .folder("t/d/")
         .entry(b'1', b"t/d/h", b"t/keep", b"")
         .link("t/d", "/tmp");
-    assert_eq!(
-        refusal(tar),
-        "entry `t/d/h` is a hard link, which git never archives"
-    );
+    assert_eq!(refusal(tar), "entry `t/d/h` is a hard link, which is never read");
 }
 
 #[test]
@@ -280,7 +277,7 @@ fn extended_headers_are_read_strictly_or_not_at_all() {
             start()
                 .extended(&record("GNU.sparse.map", b"0,1"))
                 .file("t/b", ""),
-            "an extended header has `GNU.sparse.map`, which git never writes",
+            "an extended header has `GNU.sparse.map`, which is never read",
         ),
         (
             start()

@@ -1,4 +1,4 @@
-//! The entries of an archive, collected below its one top folder.
+//! The entries of an archive, collected below its one top folder if it has to have one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -49,6 +49,7 @@ impl RepositoryTree {
 /// Collects entries and refuses those that do not fit together.
 pub(super) struct TreeBuilder {
     limits: ArchiveLimits,
+    has_top: bool,
     top: Option<Vec<u8>>,
     entries: BTreeMap<BundlePath, Entry>,
     /// Folders by path; true when the archive has an entry for it, false when only a path goes through it.
@@ -56,9 +57,11 @@ pub(super) struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    pub(super) fn new(limits: ArchiveLimits) -> Self {
+    /// `has_top` says whether everything must lie below one folder, which is taken off.
+    pub(super) fn new(limits: ArchiveLimits, has_top: bool) -> Self {
         Self {
             limits,
+            has_top,
             top: None,
             entries: BTreeMap::new(),
             folders: BTreeMap::new(),
@@ -147,6 +150,13 @@ impl TreeBuilder {
 
     /// Takes the top folder off; `None` for the top folder itself.
     fn strip(&mut self, name: &[u8]) -> Result<Option<BundlePath>, ArchiveError> {
+        if !self.has_top {
+            return if name == b"." {
+                Ok(None)
+            } else {
+                path(name, name).map(Some)
+            };
+        }
         let (top, rest) = match name.iter().position(|byte| *byte == b'/') {
             Some(slash) => (&name[..slash], Some(&name[slash + 1..])),
             None => (name, None),
@@ -167,18 +177,7 @@ impl TreeBuilder {
         let Some(rest) = rest else {
             return Ok(None);
         };
-        let text = std::str::from_utf8(rest)
-            .map_err(|_| ArchiveError::entry(name, "has a name that is not UTF-8"))?;
-        let path: BundlePath = text.parse().map_err(|error| {
-            ArchiveError::refused(format!("the path of an entry is not allowed: {error}"))
-        })?;
-        if path.segments().count() > MAXIMUM_DEPTH {
-            return Err(ArchiveError::entry(
-                name,
-                &format!("lies deeper than {MAXIMUM_DEPTH} folders"),
-            ));
-        }
-        Ok(Some(path))
+        path(name, rest).map(Some)
     }
 
     fn add_folders_of(&mut self, name: &[u8], path: &BundlePath) -> Result<(), ArchiveError> {
@@ -211,6 +210,22 @@ impl TreeBuilder {
             setting: "maxEntries",
         }
     }
+}
+
+/// The path that is left of an entry's name.
+fn path(name: &[u8], rest: &[u8]) -> Result<BundlePath, ArchiveError> {
+    let text =
+        std::str::from_utf8(rest).map_err(|_| ArchiveError::entry(name, "has a name that is not UTF-8"))?;
+    let path: BundlePath = text
+        .parse()
+        .map_err(|error| ArchiveError::refused(format!("the path of an entry is not allowed: {error}")))?;
+    if path.segments().count() > MAXIMUM_DEPTH {
+        return Err(ArchiveError::entry(
+            name,
+            &format!("lies deeper than {MAXIMUM_DEPTH} folders"),
+        ));
+    }
+    Ok(path)
 }
 
 /// What `.gitattributes` files say about archives.

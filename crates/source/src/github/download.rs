@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use super::client::Client;
 use super::lookup::renamed;
 use super::session::Session;
-use crate::archive::{self, RepositoryTree};
+use crate::archive::{self, Layout, RepositoryTree};
 use crate::configuration::Reach;
 use crate::error::{SourceError, SourceErrorReason as Reason};
 
@@ -43,7 +43,7 @@ pub(crate) async fn download(
                 received,
                 current: Bytes::new(),
             },
-            &expected,
+            Layout::Commit(&expected),
             &limits,
         )
     });

@@ -123,7 +123,10 @@ fn a_declared_size_that_never_comes_needs_no_memory() {
         file_bytes: u64::MAX,
         ..LIMITS
     };
-    assert_eq!(read(&tar[..], &commit(), &limits), Err(ArchiveError::Truncated));
+    assert_eq!(
+        read(&tar[..], Layout::Commit(&commit()), &limits),
+        Err(ArchiveError::Truncated)
+    );
 }
 
 #[test]
@@ -144,7 +147,11 @@ fn a_bomb_is_stopped_by_its_ratio() {
         file_bytes: u64::MAX,
         entries: 1,
     };
-    match read(BufReader::with_capacity(512, &bomb[..]), &commit(), &limits) {
+    match read(
+        BufReader::with_capacity(512, &bomb[..]),
+        Layout::Commit(&commit()),
+        &limits,
+    ) {
         Err(ArchiveError::Refused(text)) => assert!(text.ends_with("a ratio above 250"), "{text}"),
         other => panic!("not refused: {other:?}"),
     }
