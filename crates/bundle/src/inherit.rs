@@ -8,7 +8,7 @@ use crate::{
     language::Language,
     manifest::Manifest,
     network::Network,
-    object::{MOST_ITEMS, too_many},
+    object::MOST_ITEMS,
     runner::{Limits, RunnerBlock, RunnerHandle},
     secrets::{MAX_SECRETS, Secrets},
 };
@@ -75,8 +75,11 @@ impl Inherited {
             None => place.to_owned(),
         };
         for field in fields_of(&other) {
-            let origin = from(&field);
-            self.origins.insert(field, origin);
+            // An entry of a list stays where it is, and so comes from where it was first.
+            if !(field.ends_with(']') && self.origins.contains_key(&field)) {
+                let origin = from(&field);
+                self.origins.insert(field, origin);
+            }
         }
         let below =
             |way: Option<String>| way.map_or_else(|| place.to_owned(), |way| format!("{place} > {way}"));
@@ -164,14 +167,14 @@ impl Inherited {
             ("network.egress", &mut self.network.egress),
         ] {
             if list.len() > MOST_ITEMS {
-                let message = format!("{} with what is inherited", too_many(list.len(), MOST_ITEMS));
+                let message = format!("has more than {MOST_ITEMS} entries with what is inherited");
                 self.faults.push((None, FieldError::new(field, message)));
                 list.truncate(MOST_ITEMS);
             }
         }
         let bindings = &mut self.secrets.bindings;
         if bindings.len() > MAX_SECRETS {
-            let message = format!("{} with what is inherited", too_many(bindings.len(), MAX_SECRETS));
+            let message = format!("has more than {MAX_SECRETS} entries with what is inherited");
             self.faults.push((None, FieldError::new("secrets", message)));
             if let Some(name) = bindings.keys().nth(MAX_SECRETS).cloned() {
                 bindings.split_off(&name);

@@ -1,7 +1,8 @@
 //! The pure heart of the operator: from a manifest's blocks and the files of its sources to one deterministic bundle.
 //!
 //! Nothing here reads a file, a clock, a cluster or a network; what sources hold comes in as a [`FileTree`], what is to
-//! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`, `network`) and AIP-17 (`runner`).
+//! be delivered goes out as bytes. The rules come from AIP-26 (`code`, `run`, `network`, and what a `ref` leads to), AIP-17
+//! (`runner`), AIP-19 (`secrets`) and AIP-36 (`sandbox`).
 //!
 //! ```
 //! use std::collections::BTreeSet;

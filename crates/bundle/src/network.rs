@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     field::FieldError,
-    object::{Object, PASTED, Shape},
+    object::{MOST_ITEMS, Object, PASTED, Shape},
     quote::Quoted,
 };
 
@@ -67,16 +67,12 @@ impl Network {
     }
 }
 
-/// Adds what a list does not have yet, in order. A set finds it, since lists of many manifests come together.
+/// Adds what a list does not have yet, in order, up to one more than a list may have: lists of many manifests come together.
 pub(crate) fn join(list: &mut Vec<String>, more: &[String]) {
-    let known: BTreeSet<&str> = list.iter().map(String::as_str).collect();
-    let mut new: Vec<String> = Vec::new();
-    let mut seen = BTreeSet::new();
-    for entry in more {
-        if !known.contains(entry.as_str()) && seen.insert(entry.as_str()) {
-            new.push(entry.clone());
-        }
-    }
+    let mut known: BTreeSet<&str> = list.iter().map(String::as_str).collect();
+    let room = (MOST_ITEMS + 1).saturating_sub(list.len());
+    let new = more.iter().filter(|entry| known.insert(entry.as_str()));
+    let new: Vec<String> = new.take(room).cloned().collect();
     list.extend(new);
 }
 
