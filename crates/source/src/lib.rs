@@ -28,4 +28,6 @@ pub use credential::{Access, Credential, CredentialError, CredentialProblem};
 pub use error::{ErrorClass, MAXIMUM_MESSAGE_BYTES, SourceError, SourceErrorReason};
 pub use github::{Github, Materialized, RateLimit, Resolution, Statistics};
 pub use link_policy::LinkPolicy;
+#[cfg(feature = "fuzzing")]
+pub use store::fuzzing;
 pub use recent::RecentTrees;

@@ -4,6 +4,8 @@
 //! so no function here gives an error, and the log tells once what is wrong.
 
 mod envelope;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod index;
 mod key;
 mod shelf;
