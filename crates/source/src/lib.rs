@@ -28,6 +28,6 @@ pub use credential::{Access, Credential, CredentialError, CredentialProblem};
 pub use error::{ErrorClass, MAXIMUM_MESSAGE_BYTES, SourceError, SourceErrorReason};
 pub use github::{Github, Materialized, RateLimit, Resolution, Statistics};
 pub use link_policy::LinkPolicy;
+pub use recent::RecentTrees;
 #[cfg(feature = "fuzzing")]
 pub use store::fuzzing;
-pub use recent::RecentTrees;
