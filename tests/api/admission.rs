@@ -90,6 +90,8 @@ async fn the_largest_manifest_is_taken_and_the_next_larger_one_refused() -> Resu
     let sources = |count: usize, source: Value| json!({"code": {"sources": vec![source; count]}});
     let long = vec!["x".repeat(204); 5].join("/");
     assert_eq!(long.len(), 1024);
+    let hosts = vec![vec!["h".repeat(62); 4].join("."); 256];
+    let names = vec!["N".repeat(200); 256];
     let inline = |bytes: usize| json!({"inline": {"path": long, "content": "y".repeat(bytes)}});
 
     for (what, spec) in [
@@ -113,6 +115,24 @@ async fn the_largest_manifest_is_taken_and_the_next_larger_one_refused() -> Resu
             json!({"code": "./x", "run": vec!["a".repeat(1000); 1024]}),
         ),
         ("one file of 512 KiB", sources(1, inline(524_288))),
+        (
+            "8 ConfigMaps with 256 files each",
+            json!({"code": "./x", "root": {"configMaps": vec![
+                json!({"name": "a", "items": vec![json!({"key": "a", "path": &long[..200]}); 256]}); 8
+            ]}}),
+        ),
+        (
+            "256 hosts in each place, and names of variables",
+            json!({
+                "code": "./x",
+                "network": {"egress": hosts},
+                "runtime": {"env": names, "network": {"egress": hosts}},
+                "sandbox": {
+                    "provider": "kubernetes", "config": {}, "network": {"egress": hosts},
+                    "env": {"passthrough": names, "auth": {"state": {"env": names}}}
+                }
+            }),
+        ),
     ] {
         let answer = dry_run(&client, "codeworkspaces", &spec).await?;
         assert_eq!(answer.err(), None, "{what}");
@@ -154,6 +174,27 @@ async fn the_largest_manifest_is_taken_and_the_next_larger_one_refused() -> Resu
         writeln!(answers, "{what}\n  {}\n", readable(&answer.expect_err(what)))?;
     }
     insta::assert_snapshot!(answers);
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test api"]
+async fn the_largest_inventory_is_taken() -> Result<()> {
+    let client = server().await?;
+    let grants = vec![json!({"any": true}); 64];
+    let secrets: Vec<Value> = (0..256)
+        .map(|number| {
+            json!({
+                "slug": format!("secret-{number}"), "name": "n".repeat(80), "description": "d".repeat(200),
+                "access": {"reveal": grants, "bind": grants, "rotate": grants}
+            })
+        })
+        .collect();
+    let connectors: Vec<Value> = (0..16)
+        .map(|number| json!({"driver": format!("driver-{number}"), "secretRef": {"name": "a", "key": "b"}}))
+        .collect();
+    let spec = json!({"secrets": secrets, "connectors": connectors});
+    assert_eq!(dry_run(&client, "secretinventories", &spec).await?.err(), None);
     Ok(())
 }
 

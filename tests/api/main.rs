@@ -3,11 +3,13 @@
 //! Most tests need a server (`cargo xtask test api` starts one) and are ignored without it.
 
 mod admission;
+mod applying;
 mod charts;
+#[path = "../corpus/cases.rs"]
+mod corpus;
 mod definitions;
 mod pasted;
 mod permissions;
-#[path = "../corpus/cases.rs"]
-mod corpus;
+mod pins;
 #[path = "../support/mod.rs"]
 mod support;

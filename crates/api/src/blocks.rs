@@ -176,11 +176,11 @@ pub(crate) fn runner(_: &mut SchemaGenerator) -> Schema {
         for (form, description) in [
             (
                 "ref",
-                "A runner that is defined elsewhere. Refused in status as NotYetSupported.",
+                "Name of a RunnerTemplate, or a file of the root such as `./RUNNER.md`. Nothing may stand beside it.",
             ),
             (
                 "file",
-                "A runner manifest in the workspace root. Refused in status as NotYetSupported.",
+                "A file of the root that holds the block, such as `./RUNNER.md`. Nothing may stand beside it.",
             ),
         ] {
             let reference = json!({

@@ -65,11 +65,11 @@ pub(crate) fn sandbox(_: &mut SchemaGenerator) -> Schema {
         for (form, description) in [
             (
                 "ref",
-                "A sandbox that is defined elsewhere. There is none: `sandbox_ref_unresolvable`.",
+                "A file of the root such as `./SANDBOX.md`. There is no registry: any other name is `sandbox_ref_unresolvable`.",
             ),
             (
                 "file",
-                "A sandbox manifest in the root. Refused in status as NotYetSupported.",
+                "A file of the root that holds the block, such as `./SANDBOX.md`. Nothing may stand beside it.",
             ),
         ] {
             properties.insert(form.to_owned(), text(description));
