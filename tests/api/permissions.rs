@@ -56,7 +56,7 @@ const VERBS: [&str; 8] = [
 ];
 
 /// Everything that the operator touches, and what it must never touch.
-const RESOURCES: [&str; 28] = [
+const RESOURCES: [&str; 29] = [
     "codeworkspaces.codeworkspace.dev",
     "codeworkspaces/status.codeworkspace.dev",
     "codeworkspaces/finalizers.codeworkspace.dev",
@@ -69,6 +69,7 @@ const RESOURCES: [&str; 28] = [
     "gitrepositories.source.toolkit.fluxcd.io",
     "ocirepositories.source.toolkit.fluxcd.io",
     "pods",
+    "pods/attach",
     "pods/exec",
     "pods/log",
     "pods/ephemeralcontainers",

@@ -205,6 +205,49 @@ fn unsupported_in_runner(runner: &RunnerDefinition) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn parse(spec: &serde_json::Value) -> Manifest {
+        let spec: CodeWorkspaceSpec = serde_json::from_value(spec.clone()).unwrap();
+        Manifest::parse(&CodeWorkspace::new("example", spec))
+    }
+
+    #[test]
+    fn fields_that_this_version_only_accepts_are_named() {
+        let manifest = parse(&serde_json::json!({
+            "code": "./x", "secrets": {"A": {"value": "b"}}, "inputs": {}, "outputs": {}, "inputsFiles": {}, "outputsFiles": {},
+            "runPolicy": "Always", "schedule": "0 * * * *", "concurrencyPolicy": "Forbid", "pod": {"runtimeClassName": "gvisor"},
+            "volume": {"delivery": "Fetch"}
+        }));
+        assert_eq!(
+            manifest.unsupported,
+            [
+                "secrets",
+                "inputs",
+                "outputs",
+                "inputsFiles",
+                "outputsFiles",
+                "runPolicy: Always",
+                "schedule",
+                "concurrencyPolicy",
+                "pod",
+                "volume.delivery: Fetch"
+            ]
+        );
+        for delivery in ["Auto", "ConfigMap"] {
+            let manifest = parse(&serde_json::json!({"code": "./x", "volume": {"delivery": delivery}}));
+            assert_eq!(manifest.unsupported, [""; 0], "{delivery}");
+        }
+    }
+
+    #[test]
+    fn keys_that_nobody_knows_and_wrong_places_are_named() {
+        let manifest = parse(&serde_json::json!({
+            "code": "./x", "runer": {}, "kind": "tool", "path": "../x",
+            "volume": {"mountpath": "/x"}, "pod": {"hostNetwork": true}, "root": {"github": null}
+        }));
+        let errors: Vec<String> = manifest.errors.iter().map(ToString::to_string).collect();
+        insta::assert_yaml_snapshot!(errors);
+    }
+
     fn refusal(path: &str) -> Option<String> {
         let volume = Volume {
             mount_path: Some(path.to_owned()),
