@@ -170,7 +170,8 @@ impl Github {
                 let tree = self.0.tree(&source.repository, commit, access).await?;
                 let resolved = Resolved {
                     commit: commit.clone(),
-                    warnings: Vec::new(),
+                    // Of a branch or tag, the look-up tells whether the repository has another name now.
+                    warnings: tree.warnings.clone(),
                 };
                 (resolved, tree, None)
             }
@@ -179,10 +180,6 @@ impl Github {
             }
         };
         let mut warnings = resolved.warnings;
-        if warnings.is_empty() {
-            // A renamed repository shows at the look-up, with its new name, and again at the download.
-            warnings.clone_from(&tree.warnings);
-        }
         warnings.extend(self.0.wide_access(&source.repository, access));
         let (wanted, whole) = (source.clone(), Arc::clone(&tree));
         let narrowed = tokio::task::spawn_blocking(move || narrow(&whole, &wanted, links)).await;

@@ -198,6 +198,7 @@ pub(crate) fn limited(host: &str, credential: Option<&str>, wait: Duration) -> S
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use reqwest::header::HeaderValue;
 
     use super::*;
@@ -295,5 +296,78 @@ mod tests {
             meaning(503, &[("retry-after", "7")], "", 0),
             (Reason::FetchFailed, Some(7))
         );
+    }
+
+    #[test]
+    fn scopes_are_read_as_a_list_and_only_classic_tokens_have_some() {
+        let read = |value: &str| {
+            let mut map = HeaderMap::new();
+            map.insert("x-oauth-scopes", HeaderValue::from_str(value).unwrap());
+            scopes(&map)
+        };
+        assert_eq!(read("repo, read:org,workflow"), ["repo", "read:org", "workflow"]);
+        assert_eq!(read(" , "), [""; 0]);
+        assert_eq!(scopes(&HeaderMap::new()), [""; 0]);
+    }
+
+    #[test]
+    fn times_are_read_by_the_clock_of_the_host() {
+        let reset = (NOW + 600).to_string();
+        let headers = primary("0", &reset);
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let with_date: Vec<_> = headers
+            .chain([("date", "Sun, 06 Nov 1994 08:54:37 GMT")])
+            .collect();
+        // The host is five minutes ahead of us.
+        assert_eq!(meaning(403, &with_date, "", 0), (Reason::RateLimited, Some(300)));
+    }
+
+    fn value() -> impl Strategy<Value = HeaderValue> {
+        let bytes = proptest::collection::vec(any::<u8>(), 0..40);
+        let any_bytes =
+            bytes.prop_filter_map("no header value", |bytes| HeaderValue::from_bytes(&bytes).ok());
+        let number = any::<i128>().prop_filter_map("no header value", |number| {
+            HeaderValue::from_str(&number.to_string()).ok()
+        });
+        let date =
+            "(Sun|Mon), [0-9]{1,2} (Nov|Feb|Xxx) [0-9]{1,6} [0-9]{2}:[0-9]{2}:[0-9]{2} (GMT|[+-][0-9]{4})"
+                .prop_filter_map("no header value", |date| HeaderValue::from_str(&date).ok());
+        prop_oneof![any_bytes, number, date]
+    }
+
+    proptest! {
+        #[test]
+        fn no_header_makes_us_panic_or_wait_for_longer_than_an_hour(
+            status in 400_u16..600,
+            values in proptest::collection::vec(proptest::option::of(value()), 6),
+            body in ".{0,40}|.*rate limit.*",
+            strikes in any::<u32>(),
+        ) {
+            let names = [
+                "retry-after",
+                "date",
+                "x-ratelimit-limit",
+                "x-ratelimit-remaining",
+                "x-ratelimit-reset",
+                "x-oauth-scopes",
+            ];
+            let mut headers = HeaderMap::new();
+            for (name, value) in names.into_iter().zip(values) {
+                value.map(|value| headers.insert(name, value));
+            }
+            let refusal = Refusal {
+                host: "api.github.com",
+                status: StatusCode::from_u16(status).unwrap(),
+                headers: &headers,
+                body: &body,
+                credential: None,
+            };
+            let error = refusal.meaning(Timestamp::from_second(NOW).unwrap(), strikes);
+            if let Some(wait) = error.retry_after {
+                prop_assert!((SHORTEST_WAIT..=LONGEST_WAIT).contains(&wait), "{wait:?}");
+            }
+            prop_assert!(error.reason != Reason::RateLimited || error.retry_after.is_some());
+            prop_assert!(scopes(&headers).iter().all(|scope| !scope.is_empty()));
+        }
     }
 }

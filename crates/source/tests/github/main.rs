@@ -5,6 +5,7 @@
     reason = "a step that fails is a failed test, helpers included"
 )]
 
+mod access;
 mod answers;
 mod caching;
 mod downloads;
