@@ -59,7 +59,7 @@ async fn an_image_that_cannot_be_pulled_is_given_up_after_the_start_budget() {
             },
         );
         templates.create(&PostParams::default(), &template).await?;
-        let told = async {
+        let told = Box::pin(async {
             let (_, run) = story
                 .ran(&story.apply("tool", &spec(&story.namespace)).await?)
                 .await?;
@@ -73,7 +73,7 @@ async fn an_image_that_cannot_be_pulled_is_given_up_after_the_start_budget() {
             let message = run.status.unwrap().message.unwrap();
             assert!(message.contains("registry.invalid/no/such:image"), "{message}");
             story.until_gone::<Pod>(&run.metadata.name.unwrap()).await
-        }
+        })
         .await;
         templates
             .delete(&story.namespace, &DeleteParams::default())
