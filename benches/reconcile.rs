@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 
 use codeworkspace_api::{CodeWorkspace, RunnerTemplate};
 use codeworkspace_operator::configuration::Configuration;
-use codeworkspace_operator::controller::{Context, workspace::reconcile};
+use codeworkspace_operator::controller::{Context, Readable, Stores, workspace::reconcile};
 use codeworkspace_operator::metrics::Metrics;
 use codeworkspace_source::{Github, GithubConfiguration, SystemClock};
 use fake_api::FakeApi;
 use github_server::{Commit, GithubServer};
-use kube::runtime::reflector;
 use kube::runtime::watcher::Event;
 use serde_json::json;
 
@@ -115,14 +114,18 @@ fn context(api: &FakeApi, github: &GithubServer) -> Arc<Context> {
         insecure_hosts: vec![github.api_host(), github.download_host()],
         ..GithubConfiguration::default()
     };
-    let (templates, mut writer) = reflector::store();
+    let (stores, mut writers) = Stores::new();
     let template: RunnerTemplate = serde_json::from_value(json!({
         "metadata": {"name": "python", "uid": "python", "generation": 1},
         "spec": {"image": "example/python", "languages": ["python", "multi"]}
     }))
     .unwrap();
-    for event in [Event::Init, Event::InitApply(template), Event::InitDone] {
-        writer.apply_watcher_event(&event);
+    for event in [
+        Event::Init,
+        Event::InitApply(Readable(Ok(template))),
+        Event::InitDone,
+    ] {
+        writers.templates.apply_watcher_event(&event);
     }
     let clock = Arc::new(SystemClock);
     let source = Github::new(configuration, clock.clone()).unwrap();
@@ -134,6 +137,6 @@ fn context(api: &FakeApi, github: &GithubServer) -> Arc<Context> {
         source,
         clock,
         Arc::new(Metrics::default()),
-        templates,
+        stores,
     ))
 }

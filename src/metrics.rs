@@ -180,8 +180,8 @@ impl Metrics {
 }
 
 /// Brings a counter up to what was counted elsewhere.
-fn advance(counter: &Counter, counted: u64) {
-    counter.inc_by(counted.saturating_sub(counter.get()));
+fn advance(counter: &Counter, total: u64) {
+    counter.inc_by(total.saturating_sub(counter.get()));
 }
 
 fn signed(number: u64) -> i64 {
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scrape_shows_what_was_counted() {
+    fn a_scrape_shows_what_was_total() {
         let metrics = Metrics::default();
         metrics.reconciled("CodeWorkspace", "ok", Duration::from_millis(3));
         metrics.run_finished("Succeeded");

@@ -33,6 +33,14 @@ impl Events {
         }
     }
 
+    /// Tells that version tags lead elsewhere than before, which they are not expected to.
+    pub async fn tags_moved(&self, workspace: &CodeWorkspace, moved: &[String]) {
+        for note in moved {
+            let event = event(EventType::Warning, "TagMoved", "Materialize", note.clone());
+            self.publish(&event, &workspace.object_ref(&())).await;
+        }
+    }
+
     /// Tells how a run ended.
     pub async fn run_finished(&self, run: &CodeRun, status: &CodeRunStatus) {
         let Some(outcome) = status.outcome else { return };

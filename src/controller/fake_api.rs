@@ -19,6 +19,7 @@ struct State {
     writes: Vec<String>,
     version: u64,
     refusals: Vec<(String, String)>,
+    events: Vec<(String, String)>,
 }
 
 impl FakeApi {
@@ -83,6 +84,13 @@ impl FakeApi {
         std::mem::take(&mut self.0.lock().unwrap().writes)
     }
 
+    /// The notes of all events with a reason.
+    pub(crate) fn events(&self, reason: &str) -> Vec<String> {
+        let state = self.0.lock().unwrap();
+        let events = state.events.iter().filter(|(of, _)| of == reason);
+        events.map(|(_, note)| note.clone()).collect()
+    }
+
     /// Answers creations below a prefix with 403 and this message.
     pub(crate) fn refuse(&self, prefix: &str, message: &str) {
         self.0
@@ -95,6 +103,8 @@ impl FakeApi {
     fn answer(&self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
         let mut state = self.0.lock().unwrap();
         if path.contains("/events.k8s.io/") {
+            let text = |key: &str| body[key].as_str().unwrap_or_default().to_owned();
+            state.events.push((text("reason"), text("note")));
             return (StatusCode::CREATED, body);
         }
         if method != Method::GET {

@@ -1,14 +1,22 @@
 //! The controllers: what they share, and how they are run.
 
 mod backoff;
+mod connector;
+mod controllers;
+mod definitions;
+mod dependencies;
 mod events;
 #[cfg(test)]
 mod fake_api;
+pub mod fault;
+mod inventory;
 mod patch;
 mod readable;
 mod run;
 mod scans;
 mod start;
+mod stores;
+mod watches;
 pub mod workspace;
 
 use std::sync::Arc;
@@ -16,14 +24,15 @@ use std::sync::Arc;
 use codeworkspace_api::{RunnerTemplate, labels};
 use codeworkspace_source::{Clock, Github};
 use kube::Client;
-use kube::runtime::reflector::Store;
 use tokio::sync::Semaphore;
 
 pub use backoff::Backoff;
+pub use dependencies::{Dependencies, Dependency};
 pub use events::Events;
 pub use readable::{Readable, Unreadable};
 pub use scans::Scans;
 pub use start::start;
+pub use stores::{Stores, Writers};
 
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
@@ -47,7 +56,10 @@ pub struct Context {
     pub metrics: Arc<Metrics>,
     /// When each workspace was looked at.
     pub scans: Scans,
-    templates: Store<RunnerTemplate>,
+    /// What the watches know.
+    pub stores: Stores,
+    /// Which workspaces look at what.
+    pub dependencies: Dependencies,
     /// Bundling is seconds of CPU for large bundles: it runs beside the reactor, and only so many at once.
     builds: Semaphore,
 }
@@ -60,7 +72,7 @@ impl Context {
         github: Github,
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
-        templates: Store<RunnerTemplate>,
+        stores: Stores,
     ) -> Self {
         let builds = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -71,17 +83,18 @@ impl Context {
             clock,
             metrics,
             scans: Scans::default(),
-            templates,
+            stores,
+            dependencies: Dependencies::default(),
             builds: Semaphore::new(builds),
         }
     }
 
-    /// Every runner template of the cluster.
+    /// Every runner template of the cluster that can be read.
     pub fn templates(&self) -> Vec<RunnerTemplate> {
-        self.templates
-            .state()
+        let templates = self.stores.templates.state();
+        templates
             .iter()
-            .map(|template| RunnerTemplate::clone(template))
+            .filter_map(|template| template.0.as_ref().ok().cloned())
             .collect()
     }
 

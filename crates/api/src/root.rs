@@ -87,7 +87,7 @@ pub struct ConfigMapRoot {
         regex(pattern = "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$")
     )]
     pub name: String,
-    /// The keys to take, each with its path. All keys when absent, each at the path that is its own name.
+    /// Keys that stand at another path than their own name. All other keys keep theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 256))]
     #[x_kube(merge_strategy = ListMerge::Atomic)]

@@ -7,11 +7,10 @@ use codeworkspace_api::{CodeRun, Outcome, OutcomeReason};
 use codeworkspace_source::{Clock, Github, GithubConfiguration, ManualClock};
 use jiff::Timestamp;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector;
 use serde_json::{Value, json};
 
 use crate::controller::fake_api::FakeApi;
-use crate::controller::{Context, run::reconcile};
+use crate::controller::{Context, Stores, run::reconcile};
 use crate::metrics::Metrics;
 
 const RUN: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/coderuns/tool-1";
@@ -30,14 +29,14 @@ impl Story {
         let clock = Arc::new(ManualClock::new(made));
         let time: Arc<dyn Clock> = clock.clone();
         let api = FakeApi::default();
-        let (templates, _) = reflector::store();
+        let (stores, _) = Stores::new();
         let context = Context::new(
             api.client(),
             serde_saphyr::from_str("runnerImage: {reference: example/operator}").unwrap(),
             Github::new(GithubConfiguration::default(), time.clone()).unwrap(),
             time,
             Arc::new(Metrics::default()),
-            templates,
+            stores,
         );
         api.put(
             RUN,

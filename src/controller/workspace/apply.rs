@@ -12,9 +12,9 @@ use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams, Preconditions}
 use kube::core::PartialObjectMeta;
 use kube::{Api, Resource as _, ResourceExt as _};
 
-use super::build::Problem;
 use super::delivery;
 use super::key::run_name;
+use super::problem::Problem;
 use crate::controller::{Context, Error};
 
 /// Stores the bundle, unless it is stored already. A refusal of the API server (quota, admission) is a problem of the workspace,

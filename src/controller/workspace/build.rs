@@ -8,49 +8,22 @@ use codeworkspace_api::{
     SourceState, SourceStatus, Volume, condition, reason,
 };
 use codeworkspace_bundle::runner::{Engine, RunnerHandle};
-use codeworkspace_bundle::{Bundle, Caps, FileTree, Layer, Run, overlay, twins};
+use codeworkspace_bundle::sandbox::READ_ONLY;
+use codeworkspace_bundle::{Bundle, Caps, FileTree, Inherited, Layer, Run, overlay, twins_between};
 use codeworkspace_protocol::layout;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 
 use super::dereference::{Files, Looked, Target};
-use super::fault::{Fault, join};
 use super::manifest::Manifest;
+use super::problem::Problem;
 use super::template::{self, Picked};
 use super::{delivery, quantity};
+use crate::controller::fault::{Fault, Healing, join};
 
 /// Longest message of one source in status.
 const SOURCE_MESSAGE_MAX: usize = 1024;
-
-/// Why a workspace is not ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The condition that it makes false, besides `Ready`; none when it concerns only `Ready`.
-    pub condition: Option<&'static str>,
-    /// One word of the closed list.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-    /// Whether it may heal without a change of the manifest.
-    pub transient: bool,
-}
-
-impl Problem {
-    /// A problem that only somebody else's change can mend.
-    pub fn permanent(
-        condition: Option<&'static str>,
-        reason: &'static str,
-        message: impl Into<String>,
-    ) -> Self {
-        Self {
-            condition,
-            reason,
-            message: message.into(),
-            transient: false,
-        }
-    }
-}
 
 /// The resolved runner and its template.
 #[derive(Clone, Debug)]
@@ -64,23 +37,35 @@ pub struct Runner {
 /// Resolves the runner of a workspace with a command; `None` for a shared bundle.
 pub fn runner(
     manifest: &Manifest,
+    inherited: &Inherited,
     templates: &[codeworkspace_api::RunnerTemplate],
 ) -> Result<Option<Runner>, Problem> {
     let invalid =
         |reason, message: String| Problem::permanent(Some(condition::RUNNER_RESOLVED), reason, message);
-    let definition = manifest
-        .runner
-        .as_ref()
-        .map_err(|wrong| invalid(reason::RUNNER_INVALID, join(wrong)))?;
-    let Some(run) = &manifest.run else { return Ok(None) };
+    if let Err(wrong) = &manifest.blocks.runner {
+        return Err(invalid(reason::RUNNER_INVALID, join(wrong)));
+    }
+    let Some(run) = manifest.run() else {
+        return Ok(None);
+    };
     let run = run
         .as_ref()
         .map_err(|wrong| invalid(reason::RUN_INVALID, join(wrong)))?;
     let language = run
         .language()
         .map_err(|error| invalid(reason::RUN_INVALID, format!("run: {error}")))?;
-    let handle = definition
-        .resolve(language)
+    if manifest
+        .blocks
+        .sandbox
+        .as_ref()
+        .is_some_and(|sandbox| sandbox.read_only)
+    {
+        let message =
+            format!("sandbox.read_only: {READ_ONLY}: no command runs in this sandbox, so leave `run` out");
+        return Err(invalid(reason::RUNNER_INVALID, message));
+    }
+    let handle = inherited
+        .resolve_runner(language)
         .map_err(|wrong| invalid(reason::RUNNER_INVALID, join(&wrong)))?;
     match template::pick(&handle, templates) {
         Ok(picked) => Ok(Some(Runner { handle, picked })),
@@ -211,7 +196,7 @@ pub fn build(looked: &[Looked], files: Vec<Result<Files, Fault>>, plan: &Plan) -
             return built;
         }
     };
-    built.warnings = twins(&tree);
+    built.warnings = twins_between(&layers);
     match Bundle::build(&tree, &plan.caps) {
         Ok(bundle) => {
             built.problems.extend(undeliverable(&bundle, plan));
@@ -281,7 +266,7 @@ fn failed_sources(looked: &[Looked], files: &[Result<Files, Fault>]) -> Option<P
             looked.len(),
             messages.join("; ")
         ),
-        transient: faults.iter().all(|fault| fault.transient),
+        transient: faults.iter().all(|fault| fault.may_pass()),
     })
 }
 
@@ -323,16 +308,13 @@ fn source_status(looked: &Looked, files: &Result<Files, Fault>, plan: &Plan) -> 
     };
     let files = files.as_ref().ok();
     // A commit may be known although its files are not: the path in it is missing, or its archive was refused.
-    let looked_up = looked.target.as_ref().ok().and_then(Target::commit);
+    let looked_up = looked.target.as_ref().ok().and_then(Target::revision);
     SourceStatus {
         path: looked.field.clone(),
         kind: looked.kind.clone(),
         summary: looked.summary.clone(),
         state,
-        revision: files
-            .and_then(|files| files.revision.as_ref())
-            .or(looked_up)
-            .map(ToString::to_string),
+        revision: files.and_then(|files| files.revision.clone()).or(looked_up),
         files: files.map(|files| signed(files.tree.len() as u64)),
         size_bytes: files.map(|files| signed(files.tree.content_bytes())),
         error: fault.map(|fault| failure(fault, &looked.field, plan)),
@@ -350,15 +332,18 @@ fn failure(fault: &Fault, field: &str, plan: &Plan) -> SourceFailure {
 
 /// The fault as status shows it; the time since which it lasts stays while its reason does.
 pub fn source_failure(fault: &Fault, former: Option<&SourceStatus>, now: Timestamp) -> SourceFailure {
-    let since = former
+    let same = former
         .and_then(|former| former.error.as_ref())
-        .filter(|error| error.reason == fault.reason)
-        .map_or(Time(now), |error| error.since.clone());
+        .filter(|error| error.reason == fault.reason);
+    // During an outage each try may fail in other words, with other times in them. The first ones stay.
+    let message = same
+        .filter(|_| fault.healing == Healing::ByItself)
+        .map_or_else(|| fault.message.clone(), |error| error.message.clone());
     SourceFailure {
         class: fault.class.to_owned(),
         reason: fault.reason.to_owned(),
-        message: condition::truncate(fault.message.clone(), SOURCE_MESSAGE_MAX),
-        since,
+        message: condition::truncate(message, SOURCE_MESSAGE_MAX),
+        since: same.map_or(Time(now), |error| error.since.clone()),
     }
 }
 

@@ -1,26 +1,37 @@
-//! The only step that reads: sources, templates, the stored bundle and the last run.
+//! The only step that reads: references, sources, templates, the stored bundle and the last run.
 
 use std::sync::Arc;
 
-use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate};
-use codeworkspace_bundle::code::{Code, CommitId, GithubSource, InlineSource, Source, SourceEntry};
-use codeworkspace_bundle::{Digest, FileTree};
-use codeworkspace_source::{Access, Github, LinkPolicy};
-use futures::future::join_all;
+use codeworkspace_api::{CodeRun, CodeWorkspace, RootStatus, RunnerTemplate, reason};
+use codeworkspace_bundle::code::{
+    CacheClass, CommitId, GithubSource, InlineSource, LocalSource, WorkspacePath,
+};
+use codeworkspace_bundle::expand::{Leaf, LeafError, LeafSource, RefError};
+use codeworkspace_bundle::{Digest, Expanded, FileTree, Inherited, Origin, source_warnings};
+use codeworkspace_source::{Access, LinkPolicy};
+use futures::future::{join, join_all, join3};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 
-use super::delivery;
-use super::fault::Fault;
-use super::manifest::Manifest;
+use super::lookup::Lookup;
+use super::manifest::{Manifest, links};
+use super::root::{self, Root};
+use super::{delivery, graph};
+use crate::controller::fault::{Fault, Healing};
 use crate::controller::{Context, Error};
 
 /// What the world outside the object looks like.
 #[derive(Debug)]
 pub struct World {
-    /// Every source in order.
+    /// Every source in order, references replaced by what they lead to.
     pub sources: Vec<Looked>,
+    /// The workspace's blocks over those of everything that it refers to.
+    pub inherited: Inherited,
+    /// Whether it refers to anything.
+    pub refers: bool,
+    /// What stands at the workspace's root.
+    pub root: Option<RootStatus>,
     /// The cluster's templates.
     pub templates: Vec<RunnerTemplate>,
     /// Whether the bundle that status speaks of is stored.
@@ -29,10 +40,20 @@ pub struct World {
     pub last_run: Option<CodeRun>,
 }
 
+impl World {
+    /// Whether anything can change that nobody is told of, so that it has to be looked up from time to time.
+    pub fn is_floating(&self) -> bool {
+        self.sources
+            .iter()
+            .filter_map(|source| source.target.as_ref().ok())
+            .any(Target::is_floating)
+    }
+}
+
 /// One source after the look-up, before its files are fetched.
 #[derive(Clone, Debug)]
 pub struct Looked {
-    /// Its place in the manifest.
+    /// The way to it: `code.sources[1] > render-utils > code.sources[0]`.
     pub field: String,
     /// Its kind's name.
     pub kind: Option<String>,
@@ -40,6 +61,8 @@ pub struct Looked {
     pub summary: String,
     /// Where it points now, or why nobody can say.
     pub target: Result<Target, Fault>,
+    /// What will probably surprise somebody later.
+    pub warnings: Vec<String>,
 }
 
 /// Where a source points now.
@@ -48,33 +71,88 @@ pub enum Target {
     /// One file, whose bytes are in the manifest.
     Inline(InlineSource),
     /// A repository at one commit; the fault says why the commit could not be looked up again.
-    Github(Box<GithubSource>, CommitId, Option<Fault>),
+    Github {
+        /// What is taken of it.
+        source: Box<GithubSource>,
+        /// By what right.
+        access: Access,
+        /// What becomes of links.
+        links: LinkPolicy,
+        /// The commit.
+        commit: CommitId,
+        /// Why the commit is the last known one.
+        stale: Option<Fault>,
+    },
+    /// Files of a root.
+    Local {
+        /// What is taken of it.
+        source: Box<LocalSource>,
+        /// The folder of the root that its paths start at.
+        base: WorkspacePath,
+        /// What becomes of links.
+        links: LinkPolicy,
+        /// The root.
+        root: Arc<Root>,
+        /// Equal identities have equal files.
+        identity: String,
+    },
 }
 
 impl Target {
-    /// Equal identities have equal files.
-    pub fn identity(&self) -> String {
-        match self {
+    /// Equal identities have equal files. What becomes of links stands in it when it is not what is `usual` for the workspace.
+    ///
+    /// Status holds a hash of them: what is written here for a kind of source stays as it is, or every bundle is built again.
+    pub fn identity(&self, usual: LinkPolicy) -> String {
+        let (identity, links) = match self {
             Self::Inline(inline) => {
-                format!("inline {} {}", inline.path, Digest::of(inline.content.as_bytes()))
+                let content = Digest::of(inline.content.as_bytes());
+                (format!("inline {} {content}", inline.path), usual)
             }
-            Self::Github(source, commit, _) => format!("github {commit} {source:?}"),
+            Self::Github {
+                source,
+                commit,
+                links,
+                ..
+            } => (format!("github {commit} {source:?}"), *links),
+            Self::Local { identity, links, .. } => (identity.clone(), *links),
+        };
+        if links == usual {
+            return identity;
         }
+        format!("{identity} {links:?}")
     }
 
-    /// The commit.
-    pub fn commit(&self) -> Option<&CommitId> {
+    /// What identifies the files, for people.
+    pub fn revision(&self) -> Option<String> {
         match self {
-            Self::Inline(..) => None,
-            Self::Github(_, commit, _) => Some(commit),
+            Self::Inline(_) => None,
+            Self::Github { commit, .. } => Some(commit.to_string()),
+            Self::Local { root, .. } => root.status.revision.clone(),
         }
     }
 
     /// Why the source is stale.
     pub fn stale(&self) -> Option<&Fault> {
         match self {
-            Self::Inline(..) => None,
-            Self::Github(_, _, fault) => fault.as_ref(),
+            Self::Inline(_) => None,
+            Self::Github { stale, .. } => stale.as_ref(),
+            Self::Local { root, .. } => root.stale.as_ref(),
+        }
+    }
+
+    /// The version tag that the source names, if it names one: the only kind of reference that is not expected to move.
+    pub fn version_tag(&self) -> Option<&GithubSource> {
+        match self {
+            Self::Github { source, .. } if source.reference.cache_class() == CacheClass::Day => Some(source),
+            _ => None,
+        }
+    }
+
+    fn is_floating(&self) -> bool {
+        match self {
+            Self::Inline(_) => false,
+            Self::Github { source, .. } => source.reference.cache_class() != CacheClass::Forever,
+            Self::Local { root, .. } => root.is_floating(),
         }
     }
 }
@@ -84,8 +162,8 @@ impl Target {
 pub struct Files {
     /// The files, placed where they stand in the bundle.
     pub tree: Arc<FileTree>,
-    /// The commit that they are of.
-    pub revision: Option<CommitId>,
+    /// What identifies them, for people.
+    pub revision: Option<String>,
     /// Why they are the last known ones instead of today's.
     pub stale: Option<Fault>,
     /// What will probably surprise somebody later.
@@ -95,20 +173,35 @@ pub struct Files {
 /// Reads everything that a reconcile needs, except the files of sources.
 pub async fn dereference(
     context: &Context,
+    lookup: &Lookup<'_>,
     workspace: &CodeWorkspace,
     manifest: &Manifest,
 ) -> Result<World, Error> {
     let status = workspace.status.as_ref();
     let digest = status.and_then(|status| Some(status.bundle.as_ref()?.digest.as_str()));
     let run = status.and_then(|status| Some(status.last_run.as_ref()?.name.as_str()));
-    let (sources, stored, last_run) = futures::future::join3(
-        look_up_all(&context.github, manifest.code.as_ref().ok()),
+    let sources = async {
+        let expanded = graph::follow(lookup, workspace, manifest).await;
+        let (sources, root) = join(
+            join_all(expanded.leaves.iter().map(|leaf| look_up(lookup, leaf))),
+            graph::root(lookup, workspace),
+        )
+        .await;
+        (expanded, sources, root)
+    };
+    let ((expanded, sources, root), stored, last_run) = join3(
+        sources,
         stored(context, workspace, digest),
         last_run(context, workspace, run),
     )
     .await;
+    let Expanded { inherited, used, .. } = expanded;
     Ok(World {
         sources,
+        inherited,
+        refers: !used.is_empty(),
+        // Sources that need it tell why it cannot be read.
+        root: root.ok().flatten().map(|root| root.status.clone()),
         templates: context.templates(),
         stored: stored?,
         last_run: last_run?,
@@ -136,67 +229,160 @@ async fn last_run(
     Ok(api.get_opt(name).await?)
 }
 
-/// All sources are tried, whatever becomes of the first.
-async fn look_up_all(github: &Github, code: Option<&Code>) -> Vec<Looked> {
-    join_all(
-        code.iter()
-            .flat_map(|code| &code.sources)
-            .map(|entry| look_up(github, entry)),
-    )
-    .await
-}
-
-async fn look_up(github: &Github, entry: &SourceEntry) -> Looked {
-    let target = match &entry.source {
-        Err(wrong) => Err(Fault::invalid(wrong)),
-        Ok(Source::Inline(inline)) => Ok(Target::Inline(inline.clone())),
-        Ok(Source::Github(source)) => match github.resolve(source, &Access::Anonymous).await {
-            Ok(found) => Ok(Target::Github(
-                Box::new(source.clone()),
-                found.commit,
-                found
-                    .stale
-                    .as_ref()
-                    .map(|error| Fault::source(&entry.field, error)),
-            )),
-            Err(error) => Err(Fault::source(&entry.field, &error)),
-        },
-        Ok(Source::Local(_)) => Err(Fault::not_yet_supported(&entry.field, "local")),
-        Ok(Source::Ref(_)) => Err(Fault::not_yet_supported(&entry.field, "ref")),
+/// Each source is tried, whatever becomes of the others.
+async fn look_up(lookup: &Lookup<'_>, leaf: &Leaf) -> Looked {
+    let target = match &leaf.source {
+        Err(error) => Err(unresolved(&leaf.path, error)),
+        Ok(LeafSource::Inline(inline)) => Ok(Target::Inline(inline.clone())),
+        Ok(LeafSource::Github(source)) => look_up_github(lookup, leaf, source).await,
+        Ok(LeafSource::Local(source)) => look_up_local(lookup, leaf, source).await,
     };
     Looked {
-        field: entry.field.clone(),
-        kind: entry.kind.map(|kind| kind.to_string()),
-        summary: entry.summary.clone(),
+        field: leaf.path.clone(),
+        kind: leaf.kind.map(|kind| kind.to_string()),
+        summary: leaf.summary.clone(),
         target,
+        warnings: leaf.warnings.clone(),
     }
 }
 
-/// Fetches the files of every source that points somewhere; the others keep their fault.
-pub async fn fetch_all(github: &Github, sources: &[Looked], links: LinkPolicy) -> Vec<Result<Files, Fault>> {
-    join_all(sources.iter().map(|source| async move {
-        match &source.target {
-            Err(fault) => Err(fault.clone()),
-            Ok(Target::Inline(inline)) => Ok(Files {
-                tree: Arc::new(inline.tree()),
-                revision: None,
-                stale: None,
-                warnings: Vec::new(),
-            }),
-            Ok(Target::Github(github_source, ..)) => github
-                .materialize(github_source, links, &Access::Anonymous)
-                .await
-                .map(|found| Files {
-                    tree: found.tree,
-                    revision: Some(found.revision),
-                    stale: found
-                        .stale
-                        .as_ref()
-                        .map(|error| Fault::source(&source.field, error)),
-                    warnings: found.warnings,
-                })
-                .map_err(|error| Fault::source(&source.field, &error)),
+fn unresolved(field: &str, error: &LeafError) -> Fault {
+    match error {
+        LeafError::Invalid(wrong) => Fault::invalid(wrong),
+        LeafError::Ref(error) => {
+            let healing = if error.is_waiting() {
+                Healing::ByOthers
+            } else {
+                Healing::ByEdit
+            };
+            Fault::unresolved(reason_of(error), healing, format!("{field}: {error}"))
         }
+    }
+}
+
+fn reason_of(error: &RefError) -> &'static str {
+    match error {
+        RefError::Missing { .. } | RefError::Waiting { .. } => reason::WAITING,
+        RefError::Unreadable { .. } => reason::REFERENCE_REFUSED,
+        RefError::Manifest(codeworkspace_bundle::ManifestError::Kind { .. }) => reason::KIND_ERROR,
+        RefError::Manifest(_) => reason::REFERENCE_INVALID,
+        RefError::Cycle(_) => reason::CYCLE,
+        RefError::TooDeep(_) | RefError::TooMany => reason::TOO_DEEP,
+    }
+}
+
+async fn look_up_github(lookup: &Lookup<'_>, leaf: &Leaf, source: &GithubSource) -> Result<Target, Fault> {
+    let access = lookup.access().await.map_err(|fault| fault.at(&leaf.path))?;
+    let found = lookup.resolve(&leaf.path, source, &access).await?;
+    Ok(Target::Github {
+        source: Box::new(source.clone()),
+        access,
+        links: links_of(lookup, leaf),
+        commit: found.commit,
+        stale: found.stale.as_ref().map(|error| Fault::source(&leaf.path, error)),
+    })
+}
+
+async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -> Result<Target, Fault> {
+    let context = lookup.workspace(&leaf.context);
+    let root = match &context {
+        Some(workspace) => graph::root(lookup, workspace)
+            .await
+            .map_err(|fault| fault.at(&leaf.path))?,
+        None => None,
+    };
+    let Some(root) = root else {
+        let message = format!(
+            "{}: CodeWorkspace {} has no `root`, and files of a workspace are read there: set spec.root, for example to a ConfigMap",
+            leaf.path, leaf.context
+        );
+        return Err(Fault::unresolved(reason::ROOT_MISSING, Healing::ByEdit, message));
+    };
+    let links = links_of(lookup, leaf);
+    let identity = match root.at_hand() {
+        Some(files) => {
+            let selected =
+                root::select(files, &leaf.base, source, links).map_err(|fault| fault.at(&leaf.path))?;
+            format!("files {}", root::identity_of(&selected.tree))
+        }
+        None => format!("local {} {} {source:?}", root.identity, leaf.base),
+    };
+    Ok(Target::Local {
+        source: Box::new(source.clone()),
+        base: leaf.base.clone(),
+        links,
+        root,
+        identity,
+    })
+}
+
+/// What becomes of links is said by the object that the source stands in.
+fn links_of(lookup: &Lookup<'_>, leaf: &Leaf) -> LinkPolicy {
+    lookup
+        .workspace(&leaf.context)
+        .map_or(LinkPolicy::Keep, |workspace| links(&workspace.spec))
+}
+
+/// Fetches the files of every source that points somewhere; the others keep their fault.
+pub async fn fetch_all(lookup: &Lookup<'_>, sources: &[Looked]) -> Vec<Result<Files, Fault>> {
+    join_all(sources.iter().map(|source| async move {
+        let mut files = match &source.target {
+            Err(fault) => Err(fault.clone()),
+            Ok(target) => fetch(lookup, &source.field, target).await,
+        };
+        if let Ok(files) = &mut files {
+            files.warnings.splice(0..0, source.warnings.iter().cloned());
+        }
+        files
     }))
     .await
+}
+
+async fn fetch(lookup: &Lookup<'_>, field: &str, target: &Target) -> Result<Files, Fault> {
+    match target {
+        Target::Inline(inline) => {
+            let tree = inline.tree();
+            Ok(Files {
+                revision: None,
+                stale: None,
+                warnings: source_warnings(&tree, Origin::Workspace),
+                tree: Arc::new(tree),
+            })
+        }
+        Target::Github {
+            source,
+            access,
+            links,
+            ..
+        } => {
+            let found = lookup.github().materialize(source, *links, access).await;
+            let found = found.map_err(|error| Fault::source(field, &error))?;
+            Ok(Files {
+                tree: found.tree,
+                revision: Some(found.revision.to_string()),
+                stale: found.stale.as_ref().map(|error| Fault::source(field, error)),
+                warnings: found.warnings,
+            })
+        }
+        Target::Local {
+            source,
+            base,
+            links,
+            root,
+            ..
+        } => {
+            let files = root
+                .files(lookup, *links)
+                .await
+                .map_err(|fault| fault.at(field))?;
+            let selected =
+                root::select(&files.tree, base, source, *links).map_err(|fault| fault.at(field))?;
+            Ok(Files {
+                tree: Arc::new(selected.tree),
+                revision: root.status.revision.clone(),
+                stale: root.stale.clone().map(|fault| fault.at(field)),
+                warnings: [files.warnings, selected.warnings].concat(),
+            })
+        }
+    }
 }

@@ -25,7 +25,7 @@ fn down() -> Switches {
 #[tokio::test]
 async fn a_download_that_fails_is_tried_again_soon_also_for_a_pinned_commit() {
     let story = Story::new().await;
-    let commit = commit(&story, "print(1)");
+    let commit = story.commit("print(1)");
     story.github.set_switches(down());
     story.apply(1, &pinned(&commit));
     let delay = story.reconcile().await;
@@ -136,12 +136,12 @@ async fn an_old_bundle_stays_while_a_run_that_has_not_said_so_yet_holds_it() {
 #[tokio::test]
 async fn a_template_that_vanishes_is_told_also_while_github_is_down() {
     let mut story = Story::new().await;
-    commit(&story, "print(1)");
+    story.commit("print(1)");
     story.apply(1, &pinned("main"));
     let delay = story.reconcile().await;
     story.github.set_switches(down());
     story.clock.advance(delay);
-    story.context = context(&story.api, &story.github, &story.clock, Vec::new());
+    story.restart_without_templates();
     story.reconcile().await;
     assert_eq!(story.ready().reason, "NoMatchingTemplate");
     assert_eq!(story.condition("RunnerResolved").0, "False");

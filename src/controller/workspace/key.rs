@@ -24,6 +24,9 @@ pub struct Inputs<'a> {
     pub volume: &'a codeworkspace_api::Volume,
     /// Whether links may be skipped.
     pub skip_links: bool,
+    /// The resolved runner, when more than the `runner` block says what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<RunnerStatus>,
 }
 
 impl Inputs<'_> {

@@ -1,15 +1,17 @@
 //! A workspace's spec, parsed once. Pure. Everything that is wrong is kept, not only the first thing.
 
+use std::borrow::Borrow;
+
 use codeworkspace_api::{CodeWorkspace, CodeWorkspaceSpec, Links, RunPolicy, Volume, VolumeDelivery};
 use codeworkspace_bundle::code::WorkspacePath;
-use codeworkspace_bundle::runner::{RunnerDefinition, define_runner};
-use codeworkspace_bundle::{Code, FieldError, Network, Run, define_code, define_network, define_run};
+use codeworkspace_bundle::{self as bundle, Blocks, FieldError, FileTree, Run};
 use codeworkspace_protocol::layout;
 use codeworkspace_source::LinkPolicy;
 use jiff::SignedDuration;
 
 use super::duration;
 use super::root::define_root;
+use crate::controller::fault::Fault;
 
 /// Keys that people paste from a whole manifest.
 const MANIFEST_KEYS: [&str; 2] = ["kind", "name"];
@@ -29,17 +31,13 @@ const SYSTEM_FOLDERS: [&str; 10] = [
 /// What a workspace asks for.
 #[derive(Debug)]
 pub struct Manifest {
-    /// The sources, each parsed or wrong by itself; wrong as a whole when there is no list.
-    pub code: Result<Code, Vec<FieldError>>,
-    /// The command; absent for a shared bundle.
-    pub run: Option<Result<Run, Vec<FieldError>>>,
-    /// The runner.
-    pub runner: Result<RunnerDefinition, Vec<FieldError>>,
-    /// The network; recorded only.
-    pub network: Network,
-    /// Everything else that is wrong.
+    /// The AIP blocks, each right or wrong by itself.
+    pub blocks: bundle::Manifest,
+    /// Why the root cannot be read, when a block stands in a file of it.
+    pub unread: Option<Fault>,
+    /// What is wrong in the operator's own fields.
     pub errors: Vec<FieldError>,
-    /// Fields that this version accepts and does not implement.
+    /// The operator's own fields that this version accepts and does not implement.
     pub unsupported: Vec<String>,
     /// When it runs.
     pub policy: RunPolicy,
@@ -52,30 +50,29 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Parses a workspace.
-    pub fn parse(workspace: &CodeWorkspace) -> Self {
+    /// Parses a workspace. Files that its blocks name are looked for in `root`.
+    pub fn parse(workspace: &CodeWorkspace, root: Result<Option<&FileTree>, Fault>) -> Self {
         let spec = &workspace.spec;
         let mut errors = unknown_keys(spec);
         errors.extend(mount_path(spec.volume.as_ref()));
-        let root = spec.root.as_ref().map(define_root).transpose();
-        errors.extend(root.err().into_iter().flatten());
         let path = spec.path.as_deref().map(str::parse::<WorkspacePath>).transpose();
         errors.extend(path.err().map(|error| FieldError::new("path", error)));
-        let network = spec
-            .network
-            .as_ref()
-            .map_or_else(|| Ok(Network::default()), define_network);
         let scan_interval = spec.scan_interval.as_deref().map(duration::parse).transpose();
-        let runner = spec
-            .runner
-            .as_ref()
-            .map_or_else(|| Ok(RunnerDefinition::default()), define_runner);
+        let (files, unread) = match root {
+            Ok(files) => (files, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        errors.extend(
+            spec.root
+                .as_ref()
+                .and_then(|root| define_root(root).err())
+                .into_iter()
+                .flatten(),
+        );
         Self {
-            code: define_code(&spec.code),
-            run: spec.run.as_ref().map(define_run),
-            unsupported: unsupported(spec, runner.as_ref().ok()),
-            runner,
-            network: collect(network, &mut errors).unwrap_or_default(),
+            blocks: bundle::Manifest::from_blocks(&blocks(spec), files.map(Borrow::borrow)),
+            unread,
+            unsupported: unsupported(spec),
             scan_interval: scan_interval.unwrap_or_else(|message| {
                 errors.push(FieldError::new("scanInterval", message));
                 None
@@ -84,18 +81,37 @@ impl Manifest {
                 Some(_) => RunPolicy::OnDemand,
                 None => RunPolicy::OnChange,
             }),
-            links: match spec.links.unwrap_or_default() {
-                Links::Refuse => LinkPolicy::Keep,
-                Links::Skip => LinkPolicy::Skip,
-            },
+            links: links(spec),
             volume: spec.volume.clone().unwrap_or_default(),
             errors,
         }
     }
+
+    /// The command; absent for a shared bundle.
+    pub fn run(&self) -> Option<&Result<Run, Vec<FieldError>>> {
+        self.blocks.run.as_ref()
+    }
 }
 
-fn collect<T>(result: Result<T, Vec<FieldError>>, errors: &mut Vec<FieldError>) -> Option<T> {
-    result.map_err(|wrong| errors.extend(wrong)).ok()
+/// The AIP blocks of a spec.
+pub fn blocks(spec: &CodeWorkspaceSpec) -> Blocks<'_> {
+    Blocks {
+        code: Some(&spec.code),
+        run: spec.run.as_ref(),
+        runner: spec.runner.as_ref(),
+        runtime: spec.runtime.as_ref(),
+        sandbox: spec.sandbox.as_ref(),
+        secrets: spec.secrets.as_ref(),
+        network: spec.network.as_ref(),
+    }
+}
+
+/// What becomes of links that cannot be kept.
+pub fn links(spec: &CodeWorkspaceSpec) -> LinkPolicy {
+    match spec.links.unwrap_or_default() {
+        Links::Refuse => LinkPolicy::Keep,
+        Links::Skip => LinkPolicy::Skip,
+    }
 }
 
 /// The API server keeps unknown keys so that they can be named; the admission policy refuses them where it is installed.
@@ -156,11 +172,9 @@ fn mount_path(volume: Option<&Volume>) -> Option<FieldError> {
     Some(FieldError::new("volume.mountPath", message))
 }
 
-fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> Vec<String> {
-    let blocks = [
-        ("secrets", spec.secrets.is_some()),
-        ("runtime", spec.runtime.is_some()),
-        ("sandbox", spec.sandbox.is_some()),
+/// Fields of the operator's own that are accepted, so that they can be named.
+fn unsupported(spec: &CodeWorkspaceSpec) -> Vec<String> {
+    let fields = [
         ("inputs", spec.inputs.is_some()),
         ("outputs", spec.outputs.is_some()),
         ("inputsFiles", spec.inputs_files.is_some()),
@@ -170,7 +184,7 @@ fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> V
         ("concurrencyPolicy", spec.concurrency_policy.is_some()),
         ("pod", spec.pod.is_some()),
     ];
-    let blocks = blocks
+    let fields = fields
         .into_iter()
         .filter(|(_, set)| *set)
         .map(|(field, _)| field.to_owned());
@@ -178,27 +192,7 @@ fn unsupported(spec: &CodeWorkspaceSpec, runner: Option<&RunnerDefinition>) -> V
     let delivery = delivery
         .filter(|delivery| !matches!(delivery, VolumeDelivery::Auto | VolumeDelivery::ConfigMap))
         .map(|delivery| format!("volume.delivery: {}", delivery.as_str()));
-    blocks
-        .chain(delivery)
-        .chain(runner.into_iter().flat_map(unsupported_in_runner))
-        .collect()
-}
-
-/// Packages that would have to be installed, and blocks that live elsewhere.
-fn unsupported_in_runner(runner: &RunnerDefinition) -> Vec<String> {
-    let fields = match runner {
-        RunnerDefinition::Ref(_) => vec![("runner.ref", true)],
-        RunnerDefinition::File(_) => vec![("runner.file", true)],
-        RunnerDefinition::Block(block) => vec![
-            ("runner.needs.npm", !block.needs.npm.is_empty()),
-            ("runner.needs.pip", !block.needs.pip.is_empty()),
-        ],
-    };
-    fields
-        .into_iter()
-        .filter(|(_, set)| *set)
-        .map(|(field, _)| field.to_owned())
-        .collect()
+    fields.chain(delivery).collect()
 }
 
 #[cfg(test)]
@@ -207,20 +201,19 @@ mod tests {
 
     fn parse(spec: &serde_json::Value) -> Manifest {
         let spec: CodeWorkspaceSpec = serde_json::from_value(spec.clone()).unwrap();
-        Manifest::parse(&CodeWorkspace::new("example", spec))
+        Manifest::parse(&CodeWorkspace::new("example", spec), Ok(None))
     }
 
     #[test]
     fn fields_that_this_version_only_accepts_are_named() {
         let manifest = parse(&serde_json::json!({
-            "code": "./x", "secrets": {"A": {"value": "b"}}, "inputs": {}, "outputs": {}, "inputsFiles": {}, "outputsFiles": {},
+            "code": "./x", "inputs": {}, "outputs": {}, "inputsFiles": {}, "outputsFiles": {},
             "runPolicy": "Always", "schedule": "0 * * * *", "concurrencyPolicy": "Forbid", "pod": {"runtimeClassName": "gvisor"},
             "volume": {"delivery": "Fetch"}
         }));
         assert_eq!(
             manifest.unsupported,
             [
-                "secrets",
                 "inputs",
                 "outputs",
                 "inputsFiles",

@@ -5,20 +5,31 @@ mod build;
 mod delivery;
 mod dereference;
 mod duration;
-mod fault;
+mod graph;
 mod key;
+mod lookup;
 mod manifest;
+mod place;
+#[cfg(test)]
+mod policy_tests;
+mod problem;
 mod quantity;
 mod reconcile;
+#[cfg(test)]
+mod reference_tests;
 mod refuse;
 pub mod root;
 mod schedule;
+mod staleness;
 mod status;
+#[cfg(test)]
+mod story;
 #[cfg(test)]
 mod story_tests;
 mod template;
 
 pub use delivery::{config_map_name, holds};
 pub use key::RunKey;
+pub use place::path;
 pub use reconcile::reconcile;
 pub use refuse::{refuse, without_spec};

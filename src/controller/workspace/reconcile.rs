@@ -5,22 +5,25 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use codeworkspace_api::{
-    BundleStatus, CodeWorkspace, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus, RunPolicy, SourceState,
-    SourceStatus, condition, reason,
+    BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus,
+    RunPolicy, SourceStatus,
 };
 use codeworkspace_bundle::{Bundle, Caps};
 use codeworkspace_source::LinkPolicy;
+use jiff::SignedDuration;
 use kube::api::PatchParams;
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 
-use super::build::{self, Built, Plan, Problem, Runner};
+use super::build::{self, Built, Plan, Runner};
 use super::dereference::{Files, Looked, Target, World, dereference, fetch_all};
-use super::fault::{Fault, join};
 use super::key::{Inputs, RunKey};
+use super::lookup::Lookup;
 use super::manifest::Manifest;
+use super::problem::{self, Problem};
 use super::status::{self, Found, LastRun};
-use super::{apply, schedule};
+use super::{apply, graph, schedule, staleness};
+use crate::controller::fault::Fault;
 use crate::controller::patch::apply_patch;
 use crate::controller::{Context, Error, FIELD_MANAGER, Readable};
 
@@ -34,14 +37,19 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
         write(&context, &workspace, &status::suspended(&workspace, now)).await?;
         return Ok(Action::await_change());
     }
-    let manifest = Manifest::parse(&workspace);
-    let world = dereference(&context, &workspace, &manifest).await?;
-    let runner = build::runner(&manifest, &world.templates);
-    let made = make(&context, &workspace, &manifest, &world, runner).await?;
+    let lookup = Lookup::new(&context, &workspace);
+    let manifest = graph::read(&lookup, &workspace).await;
+    let world = dereference(&context, &lookup, &workspace, &manifest).await?;
+    let runner = build::runner(&manifest, &world.inherited, &world.templates);
+    let made = make(&lookup, &workspace, &manifest, &world, runner).await?;
+    lookup.finish();
     let faults = made.faults.clone();
+    let floating = world.is_floating();
+    let moved = moved_tags(&workspace, &world.sources);
     let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
     let delay = schedule::next(
-        &manifest,
+        manifest.scan_interval,
+        floating,
         &faults,
         found.problems.iter().any(|problem| problem.transient),
         &context.configuration.scan,
@@ -50,6 +58,7 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
     let status = status::compute(&workspace, found, now);
     let digest_changed = stored && digest(workspace.status.as_ref()) != digest(Some(&status));
     write(&context, &workspace, &status).await?;
+    context.events.tags_moved(&workspace, &moved).await;
     context.scans.record(&workspace, now);
     if digest_changed {
         apply::remove_old_bundles(&context, &workspace, &status).await?;
@@ -97,12 +106,13 @@ enum MadeBundle {
 }
 
 async fn make(
-    context: &Context,
+    lookup: &Lookup<'_>,
     workspace: &CodeWorkspace,
     manifest: &Manifest,
     world: &World,
     runner: Result<Option<Runner>, Problem>,
 ) -> Result<Made, Error> {
+    let context = lookup.context();
     let former = workspace.status.clone().unwrap_or_default();
     let inputs = runner
         .as_ref()
@@ -119,7 +129,15 @@ async fn make(
             faults: Vec::new(),
         });
     }
-    let files = fetch_all(&context.github, &world.sources, manifest.links).await;
+    let now = context.clock.now();
+    let limit = SignedDuration::from_secs(context.configuration.scan.stale_limit_seconds);
+    let files = staleness::within(
+        limit,
+        fetch_all(lookup, &world.sources).await,
+        &world.sources,
+        &former,
+        now,
+    );
     let faults = faults(&files);
     // A branch may move between look-up and download: then these are not the files that the hash stands for.
     let inputs = inputs.filter(|_| world.sources.iter().zip(&files).all(is_what_was_looked_up));
@@ -129,8 +147,8 @@ async fn make(
         runner.as_ref().ok().and_then(Option::as_ref),
         &former,
     );
-    let mut problems = problems_of_manifest(manifest);
-    if let Some(kept) = kept_as_stale(workspace, &former, &world.sources, &files, &plan) {
+    let mut problems = problem::of_manifest(manifest, &world.inherited);
+    if let Some(kept) = staleness::kept(workspace, &former, &world.sources, &files, now) {
         problems.extend(runner.err());
         return Ok(Made {
             inputs: None,
@@ -186,7 +204,7 @@ fn inputs(
     world: &World,
     runner: Option<&Runner>,
 ) -> Option<String> {
-    if !problems_of_manifest(manifest).is_empty() {
+    if !problem::of_manifest(manifest, &world.inherited).is_empty() {
         return None;
     }
     let targets: Option<Vec<&Target>> = world
@@ -200,7 +218,11 @@ fn inputs(
                 .filter(|target| target.stale().is_none())
         })
         .collect();
-    let sources: Vec<String> = targets?.into_iter().map(Target::identity).collect();
+    let usual = manifest.links;
+    let sources: Vec<String> = targets?
+        .into_iter()
+        .map(|target| target.identity(usual))
+        .collect();
     let template = runner.map(|runner| &runner.picked.template);
     let (name, uid) = (
         template.map(kube::ResourceExt::name_any),
@@ -220,46 +242,43 @@ fn inputs(
         }),
         volume: &manifest.volume,
         skip_links: matches!(manifest.links, LinkPolicy::Skip),
+        handle: runner
+            .filter(|_| world.refers || has_other_blocks(&workspace.spec))
+            .map(Runner::status),
     };
     Some(inputs.hash())
 }
 
-fn is_what_was_looked_up((looked, files): (&Looked, &Result<Files, Fault>)) -> bool {
-    match (&looked.target, files) {
-        (Ok(target), Ok(files)) => files.stale.is_none() && target.commit() == files.revision.as_ref(),
-        _ => false,
-    }
+/// Blocks besides `runner` that say how the body is run.
+fn has_other_blocks(spec: &CodeWorkspaceSpec) -> bool {
+    spec.runtime.is_some() || spec.sandbox.is_some()
 }
 
-/// What is wrong with the manifest besides its sources, its command and its runner.
-fn problems_of_manifest(manifest: &Manifest) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    let of_code = match &manifest.code {
-        Ok(code) => &code.errors,
-        Err(wrong) => wrong,
-    };
-    if !of_code.is_empty() {
-        problems.push(Problem::permanent(
-            Some(condition::SOURCES_RESOLVED),
-            reason::MANIFEST_VALIDATION_ERROR,
-            join(of_code),
-        ));
+/// Version tags that lead elsewhere than at the last look: what they lead to, before and now.
+fn moved_tags(workspace: &CodeWorkspace, sources: &[Looked]) -> Vec<String> {
+    let former = workspace.status.iter().flat_map(|status| &status.sources);
+    let former: Vec<&SourceStatus> = former.collect();
+    let moved = sources.iter().filter_map(|looked| {
+        let target = looked.target.as_ref().ok()?;
+        let source = target.version_tag()?;
+        let now = target.revision()?;
+        let former = former
+            .iter()
+            .find(|former| former.path == looked.field && former.summary == looked.summary)?;
+        let before = former.revision.as_ref().filter(|before| **before != now)?;
+        Some(format!(
+            "{}: tag {} of {} moved from commit {before} to {now}",
+            looked.field, source.reference, source.repository
+        ))
+    });
+    moved.collect()
+}
+
+fn is_what_was_looked_up((looked, files): (&Looked, &Result<Files, Fault>)) -> bool {
+    match (&looked.target, files) {
+        (Ok(target), Ok(files)) => files.stale.is_none() && target.revision() == files.revision,
+        _ => false,
     }
-    if !manifest.errors.is_empty() {
-        problems.push(Problem::permanent(
-            None,
-            reason::MANIFEST_VALIDATION_ERROR,
-            join(&manifest.errors),
-        ));
-    }
-    if !manifest.unsupported.is_empty() {
-        let message = format!(
-            "this version does not implement yet: {}",
-            manifest.unsupported.join(", ")
-        );
-        problems.push(Problem::permanent(None, reason::NOT_YET_SUPPORTED, message));
-    }
-    problems
 }
 
 fn plan(
@@ -276,7 +295,7 @@ fn plan(
     Plan {
         caps: Caps::from(configuration.bundle),
         config_map_bytes: configuration.delivery.config_map_bytes,
-        run: manifest.run.as_ref().and_then(|run| run.as_ref().ok()).cloned(),
+        run: manifest.run().and_then(|run| run.as_ref().ok()).cloned(),
         template: runner.map(|runner| {
             let template = &runner.picked.template;
             (template.name_any(), template.spec.languages.clone())
@@ -288,40 +307,6 @@ fn plan(
         former: former.sources.clone(),
         now: context.clock.now(),
     }
-}
-
-/// A source that cannot be looked up for now leaves the last good bundle in place, as long as the manifest is the one that the
-/// bundle was made from.
-fn kept_as_stale(
-    workspace: &CodeWorkspace,
-    former: &CodeWorkspaceStatus,
-    looked: &[Looked],
-    files: &[Result<Files, Fault>],
-    plan: &Plan,
-) -> Option<Vec<SourceStatus>> {
-    let same_manifest = former.observed_generation == workspace.metadata.generation;
-    let was_good = |source: &SourceStatus| matches!(source.state, SourceState::Resolved | SourceState::Stale);
-    let all_were_good = former.sources.len() == looked.len() && former.sources.iter().all(was_good);
-    let faults: Vec<_> = files.iter().filter_map(|files| files.as_ref().err()).collect();
-    if !same_manifest || !all_were_good || former.bundle.is_none() || faults.is_empty() {
-        return None;
-    }
-    if !faults.iter().all(|fault| fault.transient) {
-        return None;
-    }
-    let kept = former
-        .sources
-        .iter()
-        .zip(files)
-        .map(|(source, files)| match files {
-            Ok(_) => source.clone(),
-            Err(fault) => SourceStatus {
-                state: SourceState::Stale,
-                error: Some(build::source_failure(fault, Some(source), plan.now)),
-                ..source.clone()
-            },
-        });
-    Some(kept.collect())
 }
 
 /// Applies what was made: the bundle's ConfigMap, then the run of a new key.
@@ -365,12 +350,12 @@ async fn deliver(
         .map(|former: LastRunStatus| LastRun {
             key: former.key,
             name: former.name,
-            object: world.last_run,
+            object: world.last_run.clone(),
         });
     if let (true, Some(bundle), Some(run), Some(runner)) = (problems.is_empty(), &bundle, &run, &runner)
         && manifest.policy == RunPolicy::OnChange
     {
-        let key = RunKey::new(bundle, run, runner, &manifest.network.egress).hash();
+        let key = RunKey::new(bundle, run, runner, &world.inherited.network.egress).hash();
         if last_run.as_ref().is_none_or(|last| last.key != key) {
             match apply::start_run(context, workspace, &key, &bundle.digest).await? {
                 Ok(object) => {
@@ -385,12 +370,12 @@ async fn deliver(
         }
     }
     let effective = EffectiveStatus {
-        egress: manifest.network.egress.clone(),
+        egress: world.inherited.network.egress.clone(),
+        secrets: world.inherited.secrets.bindings.keys().cloned().collect(),
         native: runner
             .as_ref()
             .map(|runner| runner.needs.native.clone())
             .unwrap_or_default(),
-        ..EffectiveStatus::default()
     };
     let inputs = inputs.filter(|_| problems.is_empty());
     let has_run = workspace.spec.run.is_some();
@@ -405,6 +390,8 @@ async fn deliver(
             problems,
             has_run,
             last_run,
+            root: world.root,
+            warnings: manifest.blocks.warnings.clone(),
         },
         stored,
     ))

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use codeworkspace_bundle::code::{GitReference, Source};
 use jiff::SignedDuration;
 
-use super::fault::Fault;
-use super::manifest::Manifest;
 use crate::configuration::Scan;
+use crate::controller::fault::{CREDENTIAL_RETRY, Fault};
 
 /// Share of the interval by which objects are spread, in percent of it to each side.
 const JITTER_PERCENT: u64 = 10;
@@ -18,18 +16,26 @@ const JITTER_PERCENT: u64 = 10;
 /// tried again at the same interval, sooner if they may heal by themselves, or when the other side allows. `heals` says that
 /// something besides the sources may heal by itself. `spread` (a hash of the object's uid) moves objects apart, always by the same
 /// share for the same object.
-pub fn next(manifest: &Manifest, faults: &[Fault], heals: bool, scan: &Scan, spread: u64) -> Duration {
-    let interval = scan.interval(manifest.scan_interval);
+pub fn next(
+    wanted: Option<SignedDuration>,
+    floating: bool,
+    faults: &[Fault],
+    heals: bool,
+    scan: &Scan,
+    spread: u64,
+) -> Duration {
+    let interval = scan.interval(wanted);
     let resync = SignedDuration::from_secs(scan.resync_seconds);
     let wanted = if heals || !faults.is_empty() {
         let retry_after = faults.iter().filter_map(|fault| fault.retry_after).max();
         let floor = SignedDuration::from_secs(scan.minimum_interval_seconds);
         match retry_after.and_then(|delay| SignedDuration::try_from(delay).ok()) {
-            Some(delay) => delay.clamp(floor, resync.max(floor)),
-            None if heals || faults.iter().any(|fault| fault.transient) => floor,
+            // A credential is read again sooner than the other side is asked again.
+            Some(delay) => delay.clamp(floor.min(CREDENTIAL_RETRY), resync.max(floor)),
+            None if heals || faults.iter().any(Fault::may_pass) => floor,
             None => interval,
         }
-    } else if is_floating(manifest) {
+    } else if floating {
         interval
     } else {
         resync
@@ -38,17 +44,6 @@ pub fn next(manifest: &Manifest, faults: &[Fault], heals: bool, scan: &Scan, spr
         Duration::try_from(wanted).unwrap_or(Duration::from_mins(1)),
         spread,
     )
-}
-
-/// Whether anything can change without a change of the object.
-fn is_floating(manifest: &Manifest) -> bool {
-    let sources = manifest.code.iter().flat_map(|code| &code.sources);
-    sources
-        .filter_map(|entry| entry.source.as_ref().ok())
-        .any(|source| match source {
-            Source::Github(github) => !matches!(github.reference, GitReference::Commit(_)),
-            Source::Inline(_) | Source::Local(_) | Source::Ref(_) => false,
-        })
 }
 
 fn jitter(delay: Duration, spread: u64) -> Duration {

@@ -3,15 +3,17 @@
 use codeworkspace_api::condition::{self, Conditions, State};
 use codeworkspace_api::{
     BundleStatus, CodeRun, CodeWorkspace, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus, Outcome,
-    RunStatus, RunnerStatus, SourceState, SourceStatus, reason,
+    RootStatus, RunStatus, RunnerStatus, SourceState, SourceStatus, labels, reason,
 };
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use super::build::Problem;
+use super::problem::Problem;
 
 /// Digests that `status.history` keeps.
 const HISTORY: usize = 10;
+/// Sources that status lists; references may bring many more.
+const SOURCES_MAX: usize = 64;
 /// Bytes of the reason why an object cannot be read, which may quote from it.
 const UNREADABLE_MAX: usize = 256;
 
@@ -36,6 +38,10 @@ pub struct Found {
     pub has_run: bool,
     /// The run of the current key.
     pub last_run: Option<LastRun>,
+    /// What stands at the root.
+    pub root: Option<RootStatus>,
+    /// What should be written otherwise although it works.
+    pub warnings: Vec<String>,
 }
 
 /// The run of the current key.
@@ -75,13 +81,25 @@ pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeW
         history: history(&former.history, found.bundle.as_ref()),
         bundle: found.bundle,
         inputs: found.inputs,
-        sources: found.sources,
+        sources_omitted: omitted(&found.sources),
+        sources: found.sources.into_iter().take(SOURCES_MAX).collect(),
+        root: found.root,
+        warnings: found.warnings,
+        last_handled_reconcile_at: workspace.annotations().get(labels::RECONCILE_AT).cloned(),
         run: found.run,
         runner: found.runner,
         effective: Some(found.effective).filter(|effective| *effective != EffectiveStatus::default()),
         last_run,
-        ..CodeWorkspaceStatus::default()
     }
+}
+
+/// How many sources the list leaves out.
+fn omitted(sources: &[SourceStatus]) -> Option<i64> {
+    let omitted = sources
+        .len()
+        .checked_sub(SOURCES_MAX)
+        .filter(|omitted| *omitted > 0)?;
+    i64::try_from(omitted).ok()
 }
 
 /// The status of a suspended workspace: what was known stays, and `Ready` says that nobody looks any more. What was not ready does

@@ -1,170 +1,23 @@
 //! Whole reconciles against a small API server and a server that plays GitHub over real git repositories.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use codeworkspace_api::{CodeWorkspace, RunnerTemplate};
-use codeworkspace_source::{Clock, Github, GithubConfiguration, ManualClock};
-use github_server::{Answer, Commit, GithubServer, Switches};
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::runtime::reflector;
-use kube::runtime::watcher::Event;
+use codeworkspace_api::CodeWorkspace;
+use codeworkspace_source::Clock as _;
+use github_server::{Answer, Switches};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use crate::configuration::Configuration;
-use crate::controller::fake_api::FakeApi;
-use crate::controller::{Context, Readable, workspace::reconcile, workspace::refuse};
-use crate::metrics::Metrics;
+use super::story::{CONFIG_MAPS, RUNS, Story, WORKSPACE};
+use crate::controller::{Readable, workspace::refuse};
 
 #[path = "healing_tests.rs"]
 mod healing;
 
-const WORKSPACE: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/codeworkspaces/tool";
-const RUNS: &str = "/apis/codeworkspace.dev/v1alpha1/namespaces/default/coderuns/";
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps/";
-
-/// A cluster, a GitHub and an operator.
-struct Story {
-    api: FakeApi,
-    clock: Arc<ManualClock>,
-    github: GithubServer,
-    context: Arc<Context>,
-}
-
-impl Story {
-    async fn new() -> Self {
-        let github = GithubServer::start().await.unwrap();
-        github.create("octo/tool").unwrap();
-        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_767_225_600).unwrap()));
-        let api = FakeApi::default();
-        let context = context(&api, &github, &clock, templates());
-        Self {
-            api,
-            clock,
-            github,
-            context,
-        }
-    }
-
-    /// A new operator process: nothing in memory is left.
-    fn restart_operator(&mut self) {
-        self.context = context(&self.api, &self.github, &self.clock, templates());
-    }
-
-    fn apply(&self, generation: i64, spec: &Value) {
-        let status = self
-            .api
-            .get(WORKSPACE)
-            .map(|workspace| workspace["status"].clone());
-        self.api.put(
-            WORKSPACE,
-            json!({
-                "apiVersion": "codeworkspace.dev/v1alpha1", "kind": "CodeWorkspace",
-                "metadata": {"name": "tool", "namespace": "default", "uid": "0000", "generation": generation},
-                "spec": spec,
-                "status": status.filter(|status| !status.is_null()).unwrap_or(json!({"observedGeneration": -1}))
-            }),
-        );
-    }
-
-    fn workspace(&self) -> CodeWorkspace {
-        serde_json::from_value(self.api.get(WORKSPACE).unwrap()).unwrap()
-    }
-
-    async fn reconcile(&self) -> Duration {
-        let action = reconcile(Arc::new(self.workspace()), self.context.clone())
-            .await
-            .unwrap();
-        // `Action` keeps its delay to itself; its debug form is the only way to read it.
-        delay(&format!("{action:?}"))
-    }
-
-    fn ready(&self) -> Condition {
-        let conditions = self.workspace().status.unwrap().conditions;
-        conditions
-            .into_iter()
-            .find(|condition| condition.type_ == "Ready")
-            .unwrap()
-    }
-
-    fn condition(&self, type_: &str) -> (String, String) {
-        let status = self.workspace().status.unwrap();
-        let found = status
-            .conditions
-            .into_iter()
-            .find(|condition| condition.type_ == type_)
-            .unwrap();
-        (found.status, found.reason)
-    }
-}
-
-fn templates() -> Vec<RunnerTemplate> {
-    vec![template("python", "python"), template("node", "node")]
-}
-
-fn context(
-    api: &FakeApi,
-    github: &GithubServer,
-    clock: &Arc<ManualClock>,
-    known: Vec<RunnerTemplate>,
-) -> Arc<Context> {
-    let configuration = GithubConfiguration {
-        api_base: github.api_base(),
-        download_hosts: vec![github.download_host()],
-        insecure_hosts: vec![github.api_host(), github.download_host()],
-        ..GithubConfiguration::default()
-    };
-    let clock: Arc<dyn Clock> = clock.clone();
-    let source = Github::new(configuration, clock.clone()).unwrap();
-    let (templates, mut writer) = reflector::store();
-    writer.apply_watcher_event(&Event::Init);
-    for template in known {
-        writer.apply_watcher_event(&Event::InitApply(template));
-    }
-    writer.apply_watcher_event(&Event::InitDone);
-    let configuration: Configuration =
-        serde_saphyr::from_str("runnerImage: {reference: example/operator}").unwrap();
-    Arc::new(Context::new(
-        api.client(),
-        configuration,
-        source,
-        clock,
-        Arc::new(Metrics::default()),
-        templates,
-    ))
-}
-
-fn template(name: &str, language: &str) -> RunnerTemplate {
-    serde_json::from_value(json!({
-        "metadata": {"name": name, "uid": name, "generation": 1},
-        "spec": {"image": format!("example/{name}"), "languages": [language, "multi"], "weight": 100}
-    }))
-    .unwrap()
-}
-
-/// The seconds in `Action { requeue_after: Some(3600s) }`.
-fn delay(action: &str) -> Duration {
-    let seconds = action
-        .split("Some(")
-        .nth(1)
-        .and_then(|rest| rest.split("s)").next())
-        .unwrap_or("0");
-    Duration::from_secs_f64(seconds.parse().unwrap())
-}
-
-/// A commit of `main.py` on the branch `main` of `octo/tool`.
-fn commit(story: &Story, content: &str) -> String {
-    let repository = story.github.repository("octo/tool").unwrap();
-    repository
-        .commit(&Commit::on("main").file("main.py", content))
-        .unwrap()
-}
-
 #[tokio::test]
 async fn nothing_to_do_means_no_call_to_github_and_no_write_for_an_hour() {
     let story = Story::new().await;
-    let commit = commit(&story, "print('hi')");
+    let commit = story.commit("print('hi')");
     story.apply(
         1,
         &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": commit}}]}, "run": "main.py"}),
@@ -194,7 +47,7 @@ async fn nothing_to_do_means_no_call_to_github_and_no_write_for_an_hour() {
 #[tokio::test]
 async fn of_four_sources_two_fail_each_by_itself_and_nothing_runs_until_both_are_mended() {
     let story = Story::new().await;
-    commit(&story, "print('hi')");
+    story.commit("print('hi')");
     let good = json!({"github": {"repo": "octo/tool", "ref": "main"}});
     let inline = json!({"inline": {"path": "extra.txt", "content": "hello"}});
     let missing = json!({"github": {"repo": "octo/tool", "ref": "no-such-branch"}});
@@ -271,7 +124,7 @@ async fn of_four_sources_two_fail_each_by_itself_and_nothing_runs_until_both_are
 #[tokio::test]
 async fn a_moved_branch_is_a_new_bundle_and_a_new_run_and_the_old_bundle_goes() {
     let story = Story::new().await;
-    commit(&story, "print(1)");
+    story.commit("print(1)");
     story.apply(
         1,
         &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": "main"}}]}, "run": "main.py"}),
@@ -283,7 +136,7 @@ async fn a_moved_branch_is_a_new_bundle_and_a_new_run_and_the_old_bundle_goes() 
         run["status"] = json!({"outcome": "Succeeded", "exitCode": 0});
         story.api.put(&path, run);
     }
-    commit(&story, "print(2)");
+    story.commit("print(2)");
     story.clock.advance(delay);
     story.reconcile().await;
     let second = story.workspace().status.unwrap();
@@ -305,7 +158,7 @@ async fn a_moved_branch_is_a_new_bundle_and_a_new_run_and_the_old_bundle_goes() 
 #[tokio::test]
 async fn a_github_that_is_down_leaves_the_last_bundle_stale_also_after_a_restart_of_the_operator() {
     let mut story = Story::new().await;
-    commit(&story, "print(1)");
+    story.commit("print(1)");
     story.apply(
         1,
         &json!({"code": {"sources": [{"github": {"repo": "octo/tool", "ref": "main"}}]}, "run": "main.py"}),
@@ -403,14 +256,14 @@ async fn fields_of_later_versions_are_named_and_nothing_runs() {
     story.reconcile().await;
     let status = story.workspace().status.unwrap();
     let error = status.sources[1].error.as_ref().unwrap();
-    assert_eq!(error.reason, "NotYetSupported");
+    assert_eq!(error.reason, "RootMissing");
     let ready = status
         .conditions
         .iter()
         .find(|condition| condition.type_ == "Ready")
         .unwrap();
     assert!(
-        ready.message.contains("secrets, runner.needs.pip"),
+        ready.message.contains("secrets.KEY, runner.needs.pip[requests]"),
         "{}",
         ready.message
     );

@@ -1,0 +1,353 @@
+//! The controllers, and the watches that they share.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::future::Future;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, SecretInventory, labels};
+use codeworkspace_source::{Github, SystemClock};
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
+use kube::core::PartialObjectMeta;
+use kube::runtime::controller::{self, Action, Config};
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::{Controller, WatchStreamExt as _, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::dependencies::Dependency;
+use super::stores::{Stores, Writers};
+use super::watches::{Change, Wanted, Wants, all, kept, tell};
+use super::{Backoff, Context, Error, Readable, Unreadable, inventory, run, workspace};
+use crate::configuration::Configuration;
+use crate::metrics::Metrics;
+
+/// Objects of one kind that are reconciled at once.
+const CONCURRENCY: u16 = 16;
+
+/// Runs all controllers until `stop`; reconciles that are under way are finished.
+pub async fn controllers(
+    client: Client,
+    configuration: Configuration,
+    github: Github,
+    metrics: Arc<Metrics>,
+    stop: CancellationToken,
+) {
+    let (stores, writers) = Stores::new();
+    let context = Arc::new(Context::new(
+        client.clone(),
+        configuration,
+        github,
+        Arc::new(SystemClock),
+        metrics,
+        stores.clone(),
+    ));
+    let (wants_workspaces, wanted_workspaces) = Wants::new();
+    let (wants_runs, wanted_runs) = Wants::new();
+    let (wants_inventories, wanted_inventories) = Wants::new();
+    let wants = Arc::new(WantedLooks {
+        workspaces: wants_workspaces,
+        runs: wants_runs,
+        inventories: wants_inventories,
+        context: context.clone(),
+        generations: Mutex::default(),
+    });
+    let watching = tokio::spawn(watch(client.clone(), writers, wants, stop.clone()));
+    // Without the templates every workspace would be told for a moment that there are none, without the workspaces that those which
+    // it refers to are missing.
+    if stores.wait_until_ready().await.is_ok() {
+        tokio::join!(
+            run_workspaces(&context, wanted_workspaces, &stop),
+            run_inventories(&context, wanted_inventories, &stop),
+            run_runs(&client, &context, wanted_runs, &stop)
+        );
+    }
+    // The task ends by `stop` too; its end cannot fail.
+    drop(watching.await);
+}
+
+/// Turns changes of objects into looks at those whom they concern.
+struct WantedLooks {
+    workspaces: Wants<CodeWorkspace>,
+    runs: Wants<CodeRun>,
+    inventories: Wants<SecretInventory>,
+    context: Arc<Context>,
+    /// The generation of each workspace that was last told to those who refer to it: they build from its spec, and its status, which
+    /// changes far more often, does not concern them.
+    generations: Mutex<HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>>,
+}
+
+impl WantedLooks {
+    fn workspace(&self, change: &Change<'_, Readable<CodeWorkspace>>) {
+        let stores = &self.context.stores;
+        let workspace = match *change {
+            Change::Any => {
+                self.generations().clear();
+                self.workspaces.look_at(all(&stores.workspaces));
+                self.runs.look_at(all(&stores.runs));
+                return;
+            }
+            Change::Of(workspace) | Change::Gone(workspace) => workspace,
+        };
+        let this = ObjectRef::from_obj(workspace);
+        let generation = match *change {
+            Change::Gone(_) => self.generations().remove(&this),
+            _ => self
+                .generations()
+                .insert(this.clone(), workspace.meta().generation),
+        };
+        if generation != Some(workspace.meta().generation) || matches!(change, Change::Gone(_)) {
+            let namespace = workspace.namespace().unwrap_or_default();
+            let stood_for = Dependency::Workspace(workspace.name_any());
+            self.dependents(&namespace, &stood_for);
+            if let Some(path) = workspace::path(workspace) {
+                self.dependents(&namespace, &Dependency::Path(path));
+            }
+        }
+        self.runs.look_at(waiting_for(workspace, &stores.runs));
+        self.workspaces.look_at([this]);
+    }
+
+    fn run(&self, change: &Change<'_, Readable<CodeRun>>) {
+        match *change {
+            Change::Any => self.runs.look_at(all(&self.context.stores.runs)),
+            Change::Of(run) | Change::Gone(run) => {
+                self.runs.look_at([ObjectRef::from_obj(run)]);
+                if let (Ok(read), Some(namespace)) = (&run.0, run.namespace()) {
+                    let workspace = ObjectRef::new(&read.spec.workspace_ref.name).within(&namespace);
+                    self.workspaces.look_at([workspace]);
+                }
+            }
+        }
+    }
+
+    /// Any template may be the one that a workspace lacks, or the one that it shall no longer have.
+    fn template(&self) {
+        self.workspaces.look_at(all(&self.context.stores.workspaces));
+    }
+
+    fn config_map(&self, change: &Change<'_, PartialObjectMeta<ConfigMap>>) {
+        match *change {
+            Change::Any => self.workspaces.look_at(all(&self.context.stores.workspaces)),
+            Change::Of(map) | Change::Gone(map) => {
+                let dependency = Dependency::ConfigMap(map.name_any());
+                self.dependents(&map.namespace().unwrap_or_default(), &dependency);
+            }
+        }
+    }
+
+    fn inventory(&self, change: &Change<'_, Readable<SecretInventory>>) {
+        match *change {
+            Change::Any => {
+                self.inventories.look_at(all(&self.context.stores.inventories));
+                self.workspaces.look_at(all(&self.context.stores.workspaces));
+            }
+            Change::Of(inventory) | Change::Gone(inventory) => {
+                // A connector may be one of two, of which the other stands in another inventory.
+                let inventories = all(&self.context.stores.inventories);
+                let of_namespace = inventories
+                    .into_iter()
+                    .filter(|other| other.namespace == inventory.namespace());
+                self.inventories.look_at(of_namespace);
+                let namespace = inventory.namespace().unwrap_or_default();
+                self.dependents(&namespace, &Dependency::Inventories);
+            }
+        }
+    }
+
+    /// A namespace's labels say what its workspaces may do.
+    fn namespace(&self, change: &Change<'_, PartialObjectMeta<Namespace>>) {
+        let namespace = match *change {
+            Change::Any => None,
+            Change::Of(namespace) | Change::Gone(namespace) => Some(namespace.name_any()),
+        };
+        let workspaces = all(&self.context.stores.workspaces);
+        self.workspaces.look_at(
+            workspaces
+                .into_iter()
+                .filter(|workspace| namespace.is_none() || workspace.namespace == namespace),
+        );
+    }
+
+    fn dependents(&self, namespace: &str, dependency: &Dependency) {
+        let dependents = self.context.dependencies.dependents(namespace, dependency);
+        self.workspaces.look_at(
+            dependents
+                .iter()
+                .map(|name| ObjectRef::new(name).within(namespace)),
+        );
+    }
+
+    fn generations(&self) -> MutexGuard<'_, HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>> {
+        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The runs of a workspace that have not ended.
+fn waiting_for(
+    workspace: &Readable<CodeWorkspace>,
+    runs: &Store<Readable<CodeRun>>,
+) -> Vec<ObjectRef<Readable<CodeRun>>> {
+    let (name, namespace) = (workspace.name_any(), workspace.namespace());
+    let waits = |run: &Readable<CodeRun>| {
+        run.0.as_ref().is_ok_and(|run| {
+            run.spec.workspace_ref.name == name
+                && run.namespace() == namespace
+                && !run.status.as_ref().is_some_and(CodeRunStatus::is_finished)
+        })
+    };
+    let runs = runs.state();
+    runs.iter()
+        .filter(|run| waits(run))
+        .map(|run| ObjectRef::from_obj(run.as_ref()))
+        .collect()
+}
+
+/// Runs every watch until `stop`.
+async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: CancellationToken) {
+    let stopped = || stop.clone().cancelled_owned();
+    // Bundles are ConfigMaps too. They are many, ours, and nobody's source.
+    let of_others =
+        watcher::Config::default().labels(&format!("{}!={}", labels::MANAGED_BY, labels::MANAGER));
+    let config_maps = watcher(
+        Api::<PartialObjectMeta<ConfigMap>>::all(client.clone()),
+        of_others,
+    )
+    .default_backoff();
+    let namespaces = kept(
+        Api::<PartialObjectMeta<Namespace>>::all(client.clone()),
+        writers.namespaces,
+    );
+    let workspaces = kept(Api::all(client.clone()), writers.workspaces);
+    let runs = kept(Api::all(client.clone()), writers.runs);
+    let templates = kept(Api::all(client.clone()), writers.templates);
+    let inventories = kept(Api::all(client), writers.inventories);
+    tokio::join!(
+        tell("CodeWorkspace", workspaces, stopped(), |change| wants
+            .workspace(change)),
+        tell("CodeRun", runs, stopped(), |change| wants.run(change)),
+        tell("RunnerTemplate", templates, stopped(), |_| wants.template()),
+        tell("SecretInventory", inventories, stopped(), |change| wants
+            .inventory(change)),
+        tell("ConfigMap", config_maps, stopped(), |change| wants
+            .config_map(change)),
+        tell("Namespace", namespaces, stopped(), |change| wants
+            .namespace(change)),
+    );
+}
+
+async fn run_workspaces(context: &Arc<Context>, wanted: Wanted<CodeWorkspace>, stop: &CancellationToken) {
+    let controller = Controller::for_shared_stream(stream::pending(), context.stores.workspaces.clone())
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        .reconcile_on(wanted)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    drive(
+        "CodeWorkspace",
+        controller,
+        context.clone(),
+        workspace::reconcile,
+        workspace::refuse,
+    )
+    .await;
+}
+
+async fn run_inventories(context: &Arc<Context>, wanted: Wanted<SecretInventory>, stop: &CancellationToken) {
+    let controller = Controller::for_shared_stream(stream::pending(), context.stores.inventories.clone())
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        .reconcile_on(wanted)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    drive(
+        "SecretInventory",
+        controller,
+        context.clone(),
+        inventory::reconcile,
+        inventory::refuse,
+    )
+    .await;
+}
+
+async fn run_runs(
+    client: &Client,
+    context: &Arc<Context>,
+    wanted: Wanted<CodeRun>,
+    stop: &CancellationToken,
+) {
+    let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGER));
+    let controller = Controller::for_shared_stream(stream::pending(), context.stores.runs.clone())
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        .reconcile_on(wanted)
+        .owns(Api::<Pod>::all(client.clone()), ours)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    // The schema of runs keeps nothing that it does not know, so that there is nobody to tell.
+    let refuse = |_: Unreadable, _: Arc<Context>| async { Ok(()) };
+    drive("CodeRun", controller, context.clone(), run::reconcile, refuse).await;
+}
+
+/// Runs one controller to its end, with metrics, logs and growing delays for failures.
+async fn drive<K, Reconcile, Reconciled, Refuse, Refused>(
+    kind: &'static str,
+    controller: Controller<Readable<K>>,
+    context: Arc<Context>,
+    reconcile: Reconcile,
+    refuse: Refuse,
+) where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+    K: serde::de::DeserializeOwned,
+    <Readable<K> as Resource>::DynamicType: Default + Clone + Eq + Hash + Debug + Unpin + Send + Sync,
+    Reconcile: Fn(Arc<K>, Arc<Context>) -> Reconciled + Send + Sync + 'static,
+    Reconciled: Future<Output = Result<Action, Error>> + Send + 'static,
+    Refuse: Fn(Unreadable, Arc<Context>) -> Refused + Send + Sync + 'static,
+    Refused: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let backoff = Arc::new(Backoff::default());
+    let succeeded = backoff.clone();
+    let (reconcile, refuse) = (Arc::new(reconcile), Arc::new(refuse));
+    controller
+        .run(
+            move |object: Arc<Readable<K>>, context: Arc<Context>| {
+                let (reconcile, refuse, backoff) = (reconcile.clone(), refuse.clone(), succeeded.clone());
+                async move {
+                    let started = Instant::now();
+                    let name = identity(object.as_ref());
+                    let object = match &object.0 {
+                        Ok(object) => Arc::new(object.clone()),
+                        Err(unreadable) => {
+                            tracing::warn!(kind, name, error = unreadable.error, "object cannot be read");
+                            context.metrics.reconciled(kind, "unreadable", started.elapsed());
+                            refuse(unreadable.clone(), context).await?;
+                            // Only a change of the object helps.
+                            return Ok(Action::await_change());
+                        }
+                    };
+                    let result = reconcile(object, context.clone()).await;
+                    let label = result.as_ref().map_or_else(Error::label, |_| "ok");
+                    context.metrics.reconciled(kind, label, started.elapsed());
+                    if result.is_ok() {
+                        backoff.succeeded(&name);
+                    }
+                    result
+                }
+            },
+            move |object: Arc<Readable<K>>, error: &Error, _| {
+                let name = identity(object.as_ref());
+                let delay = backoff.failed(&name);
+                tracing::warn!(kind, name, %error, delay_seconds = delay.as_secs(), "reconcile failed");
+                Action::requeue(delay)
+            },
+            context,
+        )
+        .for_each(|done| async move {
+            // Failed reconciles were told above. What a controller cannot watch it never reconciles, so that must not pass in silence.
+            if let Err(controller::Error::QueueError(error)) = done {
+                tracing::warn!(kind, %error, "objects cannot be watched");
+            }
+        })
+        .await;
+}
+
+fn identity(object: &impl ResourceExt) -> String {
+    format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
+}
