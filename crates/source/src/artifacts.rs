@@ -52,7 +52,7 @@ struct Inner {
     hosts: Vec<Host>,
     limits: Limits,
     slots: Semaphore,
-    trees: RecentTrees,
+    trees: RecentTrees<Vec<String>>,
     flights: Flights<String, Result<Read, SourceError>>,
 }
 

@@ -9,48 +9,52 @@ use codeworkspace_bundle::FileTree;
 const ENTRY_BYTES: u64 = 160;
 
 #[derive(Debug)]
-struct Kept {
+struct Kept<N> {
     tree: Arc<FileTree>,
-    warnings: Vec<String>,
+    note: N,
     bytes: u64,
     used: u64,
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    kept: HashMap<String, Kept>,
+#[derive(Debug)]
+struct Table<N> {
+    kept: HashMap<String, Kept<N>>,
     bytes: u64,
     uses: u64,
 }
 
-/// Recently used trees that are known by a text which says all about their files, up to a number of bytes.
+/// Recently used trees that are known by a text which says all about their files, each with a note, up to a number of bytes.
 #[derive(Debug)]
-pub struct RecentTrees {
+pub struct RecentTrees<N> {
     capacity: u64,
-    table: Mutex<Table>,
+    table: Mutex<Table<N>>,
 }
 
-impl RecentTrees {
+impl<N: Clone> RecentTrees<N> {
     /// An empty memory of so many bytes.
     pub fn new(capacity: u64) -> Self {
         Self {
             capacity,
-            table: Mutex::default(),
+            table: Mutex::new(Table {
+                kept: HashMap::new(),
+                bytes: 0,
+                uses: 0,
+            }),
         }
     }
 
-    /// The tree of an identity, and the warnings that came with it.
-    pub fn get(&self, identity: &str) -> Option<(Arc<FileTree>, Vec<String>)> {
+    /// The tree of an identity, and its note.
+    pub fn get(&self, identity: &str) -> Option<(Arc<FileTree>, N)> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.uses += 1;
         let used = table.uses;
         let kept = table.kept.get_mut(identity)?;
         kept.used = used;
-        Some((Arc::clone(&kept.tree), kept.warnings.clone()))
+        Some((Arc::clone(&kept.tree), kept.note.clone()))
     }
 
     /// Keeps a tree, at the cost of those that were not used for longest. One that is larger than the whole memory is not kept.
-    pub fn put(&self, identity: String, tree: Arc<FileTree>, warnings: Vec<String>) {
+    pub fn put(&self, identity: String, tree: Arc<FileTree>, note: N) {
         let names: u64 = tree
             .paths()
             .map(|path| ENTRY_BYTES + path.as_str().len() as u64)
@@ -63,7 +67,7 @@ impl RecentTrees {
         table.uses += 1;
         let kept = Kept {
             tree,
-            warnings,
+            note,
             bytes,
             used: table.uses,
         };
@@ -95,12 +99,12 @@ mod tests {
         let trees = RecentTrees::new(1_000);
         let put = |name: &str, bytes: usize| {
             let tree = FileTree::of_file("f".parse().unwrap(), Bytes::from(vec![0; bytes]));
-            trees.put(name.to_owned(), Arc::new(tree), vec![name.to_owned()]);
+            trees.put(name.to_owned(), Arc::new(tree), name.to_owned());
         };
-        let there = |name: &str| trees.get(name).map(|(_, warnings)| warnings);
+        let there = |name: &str| trees.get(name).map(|(_, note)| note);
         put("a", 200);
         put("b", 200);
-        assert_eq!(there("a"), Some(vec!["a".to_owned()]));
+        assert_eq!(there("a"), Some("a".to_owned()));
         put("c", 200);
         assert_eq!(
             ["a", "b", "c"].map(|name| there(name).is_some()),

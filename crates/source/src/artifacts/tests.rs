@@ -85,6 +85,42 @@ fn file(contents: &'static str) -> Entry {
     }
 }
 
+/// Made by source-controller 1.8.0 of a git repository with a program, a link, and names that need extended headers.
+#[tokio::test]
+async fn what_source_controller_itself_writes_is_read() {
+    let archive = include_bytes!("fixtures/source-controller.tar.gz");
+    let server = Server::with(archive).await;
+    let digest = Digest::of(archive);
+    // As its status named it.
+    assert_eq!(
+        digest.to_string(),
+        "sha256:583f4f28e49eb8480a7a80e204c188301f95737d502602d5dac965d2ed7f9e1d"
+    );
+    let (tree, warnings) = server.fetch(&server.artifacts(), digest).await.unwrap();
+    let long = format!(
+        "docs/{}/{}/{}.txt",
+        "a".repeat(90),
+        "b".repeat(90),
+        "c".repeat(120)
+    );
+    let found: Vec<_> = tree
+        .iter()
+        .map(|(path, entry)| match entry {
+            Entry::File { contents, executable } => (path.as_str(), &contents[..], *executable),
+            Entry::Link { .. } => panic!("source-controller leaves links out"),
+        })
+        .collect();
+    let expected: [(&str, &[u8], bool); 5] = [
+        ("README.md", b"# x\n", false),
+        (&long, b"long\n", false),
+        ("docs/über.txt", "ü\n".as_bytes(), false),
+        ("tools/main.py", b"print(\"hi\")\n", false),
+        ("tools/run.sh", b"#!/bin/sh\necho x\n", true),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(warnings, Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn an_artifact_is_fetched_once_for_all_who_ask() {
     let archive = archive();
