@@ -104,7 +104,9 @@ fn distribution(mut times: Vec<Duration>) -> serde_json::Value {
 /// One reconcile, with what a controller does before: the object comes decoded from its cache.
 async fn look(api: &FakeApi, context: &Arc<Context>) {
     let workspace: CodeWorkspace = serde_json::from_value(api.get(WORKSPACE).unwrap()).unwrap();
-    reconcile(Arc::new(workspace), context.clone()).await.unwrap();
+    Box::pin(reconcile(Arc::new(workspace), context.clone()))
+        .await
+        .unwrap();
 }
 
 fn context(api: &FakeApi, github: &GithubServer) -> Arc<Context> {

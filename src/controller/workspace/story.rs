@@ -162,7 +162,9 @@ impl Story {
 
     pub(super) async fn reconcile_as(&self, name: &str) -> Duration {
         let workspace = Arc::new(self.workspace_as(name));
-        let action = reconcile(workspace, self.context.clone()).await.unwrap();
+        let action = Box::pin(reconcile(workspace, self.context.clone()))
+            .await
+            .unwrap();
         self.watched(&self.api.get(&workspace_path(name)).unwrap());
         // `Action` keeps its delay to itself; its debug form is the only way to read it.
         delay(&format!("{action:?}"))
