@@ -7,11 +7,11 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, SecretInventory, labels};
-use codeworkspace_source::{Github, SystemClock};
+use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, FluxKind, SecretInventory, labels};
+use codeworkspace_source::{Artifacts, Github, SystemClock};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
-use kube::core::PartialObjectMeta;
+use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::controller::{self, Action, Config};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{Controller, WatchStreamExt as _, watcher};
@@ -33,18 +33,20 @@ pub async fn controllers(
     client: Client,
     configuration: Configuration,
     github: Github,
+    artifacts: Option<Artifacts>,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) {
     let (stores, writers) = Stores::new();
-    let context = Arc::new(Context::new(
+    let context = Context::new(
         client.clone(),
         configuration,
         github,
         Arc::new(SystemClock),
         metrics,
         stores.clone(),
-    ));
+    );
+    let context = Arc::new(context.with_artifacts(artifacts));
     let (wants_workspaces, wanted_workspaces) = Wants::new();
     let (wants_runs, wanted_runs) = Wants::new();
     let (wants_inventories, wanted_inventories) = Wants::new();
@@ -139,6 +141,16 @@ impl WantedLooks {
         }
     }
 
+    fn flux_source(&self, kind: FluxKind, change: &Change<'_, PartialObjectMeta<DynamicObject>>) {
+        match *change {
+            Change::Any => self.workspaces.look_at(all(&self.context.stores.workspaces)),
+            Change::Of(source) | Change::Gone(source) => {
+                let dependency = workspace::flux_dependency(kind, &source.name_any());
+                self.dependents(&source.namespace().unwrap_or_default(), &dependency);
+            }
+        }
+    }
+
     fn inventory(&self, change: &Change<'_, Readable<SecretInventory>>) {
         match *change {
             Change::Any => {
@@ -224,7 +236,21 @@ async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: 
     let workspaces = kept(Api::all(client.clone()), writers.workspaces);
     let runs = kept(Api::all(client.clone()), writers.runs);
     let templates = kept(Api::all(client.clone()), writers.templates);
-    let inventories = kept(Api::all(client), writers.inventories);
+    let inventories = kept(Api::all(client.clone()), writers.inventories);
+    let flux_kind = async |kind: FluxKind| {
+        // A cluster without Flux has no such kinds.
+        if wants.context.artifacts.is_some() {
+            let sources = Api::<PartialObjectMeta<DynamicObject>>::all_with(
+                client.clone(),
+                &workspace::flux_resource(kind),
+            );
+            let sources = watcher(sources, watcher::Config::default()).default_backoff();
+            tell(kind.as_str(), sources, stopped(), |change| {
+                wants.flux_source(kind, change);
+            })
+            .await;
+        }
+    };
     tokio::join!(
         tell("CodeWorkspace", workspaces, stopped(), |change| wants
             .workspace(change)),
@@ -236,6 +262,8 @@ async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: 
             .config_map(change)),
         tell("Namespace", namespaces, stopped(), |change| wants
             .namespace(change)),
+        flux_kind(FluxKind::GitRepository),
+        flux_kind(FluxKind::OCIRepository),
     );
 }
 

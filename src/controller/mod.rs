@@ -22,7 +22,7 @@ pub mod workspace;
 use std::sync::Arc;
 
 use codeworkspace_api::{RunnerTemplate, labels};
-use codeworkspace_source::{Clock, Github};
+use codeworkspace_source::{Artifacts, Clock, Github};
 use kube::Client;
 use tokio::sync::Semaphore;
 
@@ -48,6 +48,10 @@ pub struct Context {
     pub configuration: Configuration,
     /// GitHub, with its caches.
     pub github: Github,
+    /// Artifacts of Flux, if they may be a root.
+    pub artifacts: Option<Artifacts>,
+    /// Volumes that are a root.
+    pub volumes: workspace::Volumes,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Notices for people.
@@ -80,6 +84,8 @@ impl Context {
             client,
             configuration,
             github,
+            artifacts: None,
+            volumes: workspace::Volumes::default(),
             clock,
             metrics,
             scans: Scans::default(),
@@ -87,6 +93,12 @@ impl Context {
             dependencies: Dependencies::default(),
             builds: Semaphore::new(builds),
         }
+    }
+
+    /// The same context, with artifacts of Flux.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: Option<Artifacts>) -> Self {
+        Self { artifacts, ..self }
     }
 
     /// Every runner template of the cluster that can be read.

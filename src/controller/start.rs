@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use codeworkspace_api::labels;
-use codeworkspace_source::{Github, SystemClock};
+use codeworkspace_source::{Artifacts, Github, SystemClock};
 use kube::Client;
 use kube_lease_manager::{LeaseCreateMode, LeaseManagerBuilder};
 use tokio_util::sync::CancellationToken;
@@ -48,6 +48,12 @@ pub async fn start(
     let github = Github::new(configuration.github.clone(), Arc::new(SystemClock))
         .context("the configuration's github part is wrong")?;
     metrics.observe(github.clone());
+    let artifacts = configuration
+        .flux
+        .enabled
+        .then(|| Artifacts::new(&configuration.flux.hosts, &configuration.github))
+        .transpose()
+        .context("the configuration's flux part is wrong")?;
     let version = client
         .apiserver_version()
         .await
@@ -67,7 +73,15 @@ pub async fn start(
         .await
         .context("cannot set up the lease")?;
     let (mut leads, lease) = manager.watch().await;
-    let outcome = lead(&mut leads, client, configuration, github, metrics, stop.clone()).await;
+    let outcome = lead(
+        &mut leads,
+        client,
+        configuration,
+        (github, artifacts),
+        metrics,
+        stop.clone(),
+    )
+    .await;
     stop.cancel();
     // Closing the channel releases the lease, so that the next replica need not wait until it expires.
     drop(leads);
@@ -83,7 +97,7 @@ async fn lead(
     leads: &mut tokio::sync::watch::Receiver<bool>,
     client: Client,
     configuration: Configuration,
-    github: Github,
+    (github, artifacts): (Github, Option<Artifacts>),
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -101,7 +115,7 @@ async fn lead(
     };
     tokio::select! {
         // They end by themselves after `stop`, with what was under way finished.
-        () = controllers(client, configuration, github, metrics, stop.clone()) => {}
+        () = controllers(client, configuration, github, artifacts, metrics, stop.clone()) => {}
         () = too_late => tracing::warn!("giving up what is still under way; it is done again by the next leader"),
         lost = leads.wait_for(|leads| !*leads) => {
             drop(lost);

@@ -1,4 +1,4 @@
-//! The network that pods of a run get: none.
+//! The network that pods of runs and readers get: none.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use codeworkspace_api::labels;
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 
-/// Name of the policy; there is one for each namespace that has runs.
+/// Name of the policy; there is one for each namespace that has runs or readers.
 pub const NETWORK_POLICY: &str = "codeworkspace-default-deny";
 
 /// Denies all traffic to and from every pod that the operator makes in a namespace.

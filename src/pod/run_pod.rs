@@ -234,7 +234,7 @@ impl RunPod<'_> {
 }
 
 /// Kubernetes expands `$(NAME)` in arguments; `$$` stands for one dollar sign. A body's words are never expanded.
-fn kubernetes_arguments(arguments: Vec<String>) -> Vec<String> {
+pub(super) fn kubernetes_arguments(arguments: Vec<String>) -> Vec<String> {
     arguments
         .into_iter()
         .map(|argument| argument.replace('$', "$$"))
@@ -252,7 +252,7 @@ fn empty_dir(name: &str, size_limit: &str) -> Volume {
     }
 }
 
-fn mount(name: &str, path: &str) -> VolumeMount {
+pub(super) fn mount(name: &str, path: &str) -> VolumeMount {
     VolumeMount {
         name: name.to_owned(),
         mount_path: path.to_owned(),
@@ -260,7 +260,7 @@ fn mount(name: &str, path: &str) -> VolumeMount {
     }
 }
 
-fn resources(
+pub(super) fn resources(
     memory_request: &Quantity,
     memory_limit: &Quantity,
     cpu_request: &str,
@@ -279,12 +279,12 @@ fn resources(
     }
 }
 
-fn quantity(text: &str) -> Quantity {
+pub(super) fn quantity(text: &str) -> Quantity {
     Quantity(text.to_owned())
 }
 
 /// What the `restricted` pod security level asks of a container, and a read-only root.
-fn locked_down() -> SecurityContext {
+pub(super) fn locked_down() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
         capabilities: Some(Capabilities {

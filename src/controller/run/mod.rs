@@ -10,4 +10,5 @@ mod status;
 #[cfg(test)]
 mod story_tests;
 
+pub use apply::deny_network;
 pub use reconcile::reconcile;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codeworkspace_api::{CodeRun, CodeWorkspace, RootStatus, RunnerTemplate, reason};
+use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate, reason};
 use codeworkspace_bundle::code::{
     CacheClass, CommitId, GithubSource, InlineSource, LocalSource, WorkspacePath,
 };
@@ -31,7 +31,7 @@ pub struct World {
     /// Whether it refers to anything.
     pub refers: bool,
     /// What stands at the workspace's root.
-    pub root: Option<RootStatus>,
+    pub root: Option<Arc<Root>>,
     /// The cluster's templates.
     pub templates: Vec<RunnerTemplate>,
     /// Whether the bundle that status speaks of is stored.
@@ -127,7 +127,7 @@ impl Target {
         match self {
             Self::Inline(_) => None,
             Self::Github { commit, .. } => Some(commit.to_string()),
-            Self::Local { root, .. } => root.status.revision.clone(),
+            Self::Local { root, .. } => root.status().revision,
         }
     }
 
@@ -201,7 +201,7 @@ pub async fn dereference(
         inherited,
         refers: !used.is_empty(),
         // Sources that need it tell why it cannot be read.
-        root: root.ok().flatten().map(|root| root.status.clone()),
+        root: root.ok().flatten(),
         templates: context.templates(),
         stored: stored?,
         last_run: last_run?,
@@ -379,7 +379,7 @@ async fn fetch(lookup: &Lookup<'_>, field: &str, target: &Target) -> Result<File
                 root::select(&files.tree, base, source, *links).map_err(|fault| fault.at(field))?;
             Ok(Files {
                 tree: Arc::new(selected.tree),
-                revision: root.status.revision.clone(),
+                revision: root.status().revision,
                 stale: root.stale.clone().map(|fault| fault.at(field)),
                 warnings: [files.warnings, selected.warnings].concat(),
             })

@@ -147,7 +147,7 @@ pub async fn root(lookup: &Lookup<'_>, workspace: &CodeWorkspace) -> Result<Opti
         return Ok(None);
     };
     let definition = define_root(root).map_err(|wrong| Fault::invalid(&wrong))?;
-    lookup.root(&workspace.name_any(), &definition).await.map(Some)
+    lookup.root(workspace, &definition).await.map(Some)
 }
 
 fn unread(fault: &Fault) -> Answer {

@@ -81,6 +81,11 @@ impl<'a> Lookup<'a> {
         others.chain([this]).collect()
     }
 
+    /// The workspace that is being looked at, whoever's root is read for it.
+    pub fn asker(&self) -> &'a CodeWorkspace {
+        self.workspace
+    }
+
     /// A workspace of the namespace, this one as it is being looked at.
     pub fn workspace(&self, name: &str) -> Option<Cow<'a, CodeWorkspace>> {
         if name == self.workspace.name_any() {
@@ -153,12 +158,12 @@ impl<'a> Lookup<'a> {
     }
 
     /// The root of a workspace of the namespace, looked up once for all who ask.
-    pub async fn root(&self, workspace: &str, definition: &RootDefinition) -> Result<Arc<Root>, Fault> {
+    pub async fn root(&self, owner: &CodeWorkspace, definition: &RootDefinition) -> Result<Arc<Root>, Fault> {
         let root = {
             let mut roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(roots.entry(workspace.to_owned()).or_default())
+            Arc::clone(roots.entry(owner.name_any()).or_default())
         };
-        let look_up = async { Root::look_up(definition, self).await.map(Arc::new) };
+        let look_up = async { Root::look_up(definition, owner, self).await.map(Arc::new) };
         root.get_or_init(|| look_up).await.clone()
     }
 

@@ -33,3 +33,4 @@ pub use key::RunKey;
 pub use place::path;
 pub use reconcile::reconcile;
 pub use refuse::{refuse, without_spec};
+pub use root::{Volumes, flux_dependency, flux_resource};

@@ -390,7 +390,7 @@ async fn deliver(
             problems,
             has_run,
             last_run,
-            root: world.root,
+            root: world.root.map(|root| root.status()),
             warnings: manifest.blocks.warnings.clone(),
         },
         stored,

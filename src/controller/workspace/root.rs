@@ -3,19 +3,24 @@
 //! A root is looked up first, which tells what its files are without fetching them where that is possible, and read only when
 //! something needs a file.
 
+mod claim;
 mod config_maps;
 mod definition;
+mod flux;
+mod reader;
 mod repository;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use codeworkspace_api::RootStatus;
+use codeworkspace_api::{CodeWorkspace, RootStatus};
 use codeworkspace_bundle::code::{CacheClass, GithubSource, LocalSource, WorkspacePath};
 use codeworkspace_bundle::{Digest, Entry, FileTree, SelectError, Selected, part_of_root};
 use codeworkspace_source::{Access, LinkPolicy};
 use tokio::sync::OnceCell;
 
+pub use claim::Volumes;
 pub use definition::{RootDefinition, define_root};
+pub use flux::{dependency as flux_dependency, resource as flux_resource};
 
 use super::lookup::Lookup;
 use crate::controller::fault::{Fault, Healing};
@@ -25,8 +30,9 @@ use crate::controller::fault::{Fault, Healing};
 pub struct Root {
     /// Roots of equal identities have equal files.
     pub identity: String,
-    /// What status shows.
-    pub status: RootStatus,
+    status: RootStatus,
+    /// What identifies the files, where only reading them tells.
+    revision: OnceLock<String>,
     /// Why this is the last known state instead of today's.
     pub stale: Option<Fault>,
     content: Content,
@@ -38,6 +44,8 @@ pub struct Root {
 pub struct Files {
     /// The files.
     pub tree: Arc<FileTree>,
+    /// What identifies them, where only reading them tells.
+    pub revision: Option<String>,
     /// What will probably surprise somebody later.
     pub warnings: Vec<String>,
 }
@@ -49,6 +57,10 @@ enum Content {
     Here(Arc<FileTree>),
     /// In a repository.
     Repository(Box<GithubSource>, Access),
+    /// In an artifact of Flux.
+    Flux(Box<flux::Found>),
+    /// In a volume.
+    Volume(Box<claim::Volume>),
 }
 
 impl Root {
@@ -56,29 +68,41 @@ impl Root {
         Self {
             identity,
             status,
+            revision: OnceLock::new(),
             stale: None,
             content,
             files: OnceCell::new(),
         }
     }
 
-    /// Finds out what the root is now.
-    pub async fn look_up(definition: &RootDefinition, lookup: &Lookup<'_>) -> Result<Self, Fault> {
+    /// Finds out what the root of `owner` is now.
+    pub async fn look_up(
+        definition: &RootDefinition,
+        owner: &CodeWorkspace,
+        lookup: &Lookup<'_>,
+    ) -> Result<Self, Fault> {
         match definition {
             RootDefinition::ConfigMaps(maps) => config_maps::look_up(maps, lookup).await,
             RootDefinition::Github(source) => repository::look_up(source, lookup).await,
-            RootDefinition::Flux(_) | RootDefinition::Claim(_) => Err(Fault::unresolved(
-                codeworkspace_api::reason::NOT_YET_SUPPORTED,
-                Healing::ByEdit,
-                "this version reads roots of configMaps and github only",
-            )),
+            RootDefinition::Flux(source) => Box::pin(flux::look_up(source, lookup)).await,
+            RootDefinition::Claim(claim) => Box::pin(claim::look_up(claim, owner, lookup)).await,
         }
+    }
+
+    /// What status shows.
+    pub fn status(&self) -> RootStatus {
+        let mut status = self.status.clone();
+        if let Some(revision) = self.revision.get() {
+            status.revision = Some(revision.clone());
+        }
+        status
     }
 
     /// Whether the root may change without anybody being told.
     pub fn is_floating(&self) -> bool {
         match &self.content {
-            Content::Here(_) => false,
+            // Artifacts are watched, and volumes are read when somebody asks.
+            Content::Here(_) | Content::Flux(_) | Content::Volume(_) => false,
             Content::Repository(source, _) => source.reference.cache_class() != CacheClass::Forever,
         }
     }
@@ -87,7 +111,7 @@ impl Root {
     pub fn at_hand(&self) -> Option<&Arc<FileTree>> {
         match &self.content {
             Content::Here(tree) => Some(tree),
-            Content::Repository(..) => None,
+            Content::Repository(..) | Content::Flux(_) | Content::Volume(_) => None,
         }
     }
 
@@ -97,12 +121,21 @@ impl Root {
             match &self.content {
                 Content::Here(tree) => Ok(Files {
                     tree: Arc::clone(tree),
+                    revision: None,
                     warnings: Vec::new(),
                 }),
                 Content::Repository(source, access) => repository::files(source, access, links, lookup).await,
+                Content::Flux(found) => Box::pin(flux::files(found, links, lookup)).await,
+                Content::Volume(volume) => {
+                    Box::pin(claim::files(volume, &self.identity, links, lookup)).await
+                }
             }
         };
-        self.files.get_or_init(|| read).await.clone()
+        let files = self.files.get_or_init(|| read).await.clone()?;
+        if let Some(revision) = &files.revision {
+            self.revision.get_or_init(|| revision.clone());
+        }
+        Ok(files)
     }
 }
 

@@ -47,6 +47,7 @@ pub async fn files(
         .map_err(|error| Fault::source("root.github", &error))?;
     Ok(Files {
         tree: found.tree,
+        revision: None,
         warnings: found.warnings,
     })
 }
