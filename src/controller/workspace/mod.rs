@@ -2,11 +2,15 @@
 
 mod apply;
 mod build;
+#[cfg(test)]
+mod decision_tests;
 mod delivery;
 mod dereference;
 mod duration;
 mod graph;
 mod key;
+#[cfg(test)]
+mod known_fault_tests;
 mod lookup;
 mod manifest;
 mod place;
