@@ -91,7 +91,7 @@ impl FakeApi {
         events.map(|(_, note)| note.clone()).collect()
     }
 
-    /// Answers creations below a prefix with 403 and this message.
+    /// Answers creations and patches whose path has this part with 403 and this message.
     pub(crate) fn refuse(&self, prefix: &str, message: &str) {
         self.0
             .lock()
@@ -109,6 +109,14 @@ impl FakeApi {
         }
         if method != Method::GET {
             state.writes.push(format!("{method} {path}"));
+        }
+        if matches!(*method, Method::POST | Method::PATCH)
+            && let Some((_, message)) = state
+                .refusals
+                .iter()
+                .find(|(part, _)| path.contains(part.as_str()))
+        {
+            return failure(StatusCode::FORBIDDEN, "Forbidden", message);
         }
         match *method {
             Method::GET => match state.objects.get(path) {
@@ -140,13 +148,6 @@ impl State {
     }
 
     fn create(&mut self, path: &str, body: Value) -> (StatusCode, Value) {
-        if let Some((_, message)) = self
-            .refusals
-            .iter()
-            .find(|(prefix, _)| path.contains(prefix.as_str()))
-        {
-            return failure(StatusCode::FORBIDDEN, "Forbidden", message);
-        }
         let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
         if self.objects.contains_key(&path) {
             return failure(StatusCode::CONFLICT, "AlreadyExists", &path);

@@ -20,25 +20,44 @@ pub enum Created {
     Foreign,
 }
 
-/// Makes sure that the namespace's deny policy stands before the first pod does.
-pub async fn deny_network(context: &Context, namespace: &str) -> Result<(), Error> {
+/// Makes sure that the namespace's deny policy stands before the first pod does. A refusal of the API server is told in its own words.
+pub async fn deny_network(context: &Context, namespace: &str) -> Result<Result<(), String>, Error> {
     let api: Api<NetworkPolicy> = Api::namespaced(context.client.clone(), namespace);
     let parameters = PatchParams::apply(labels::MANAGER).force();
-    api.patch(
-        NETWORK_POLICY,
-        &parameters,
-        &Patch::Apply(default_deny(namespace)),
-    )
-    .await?;
-    Ok(())
+    let applied = api
+        .patch(
+            NETWORK_POLICY,
+            &parameters,
+            &Patch::Apply(default_deny(namespace)),
+        )
+        .await;
+    told(applied, || {
+        format!("NetworkPolicy {NETWORK_POLICY} could not be applied")
+    })
+}
+
+/// A refusal as the words of the API server, every other failure as an error.
+fn told<T>(done: Result<T, kube::Error>, what: impl Fn() -> String) -> Result<Result<(), String>, Error> {
+    match done {
+        Ok(_) => Ok(Ok(())),
+        Err(kube::Error::Api(status)) if status.is_forbidden() || status.is_invalid() => {
+            Ok(Err(format!("{}: {}", what(), status.message)))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Makes the run another owner of the bundle, so that the bundle outlives its workspace until the run has ended. The uid makes the
 /// server refuse when the ConfigMap is not the one that was looked at.
-pub async fn hold_bundle(context: &Context, run: &CodeRun, name: &str, uid: &str) -> Result<(), Error> {
+pub async fn hold_bundle(
+    context: &Context,
+    run: &CodeRun,
+    name: &str,
+    uid: &str,
+) -> Result<Result<(), String>, Error> {
     let api: Api<ConfigMap> = Api::namespaced(context.client.clone(), &run.namespace().unwrap_or_default());
     let Some(owner) = run.owner_ref(&()) else {
-        return Ok(());
+        return Ok(Ok(()));
     };
     let patch = serde_json::json!({
         "apiVersion": "v1",
@@ -46,9 +65,10 @@ pub async fn hold_bundle(context: &Context, run: &CodeRun, name: &str, uid: &str
         "metadata": {"name": name, "uid": uid, "ownerReferences": [owner]},
     });
     let parameters = PatchParams::apply(&holder(&owner.uid)).force();
-    api.patch_metadata(name, &parameters, &Patch::Apply(patch))
-        .await?;
-    Ok(())
+    let held = api.patch_metadata(name, &parameters, &Patch::Apply(patch)).await;
+    told(held, || {
+        format!("ConfigMap {name} could not be held for this run")
+    })
 }
 
 /// The field manager of one run's hold, so that runs do not take each other's away. By uid: a run's name may be longer than the

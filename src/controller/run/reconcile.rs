@@ -161,8 +161,12 @@ async fn start(context: &Context, run: &CodeRun, world: &World) -> Result<Action
         runs: &context.configuration.runs,
     }
     .build();
-    apply::deny_network(context, &namespace).await?;
-    apply::hold_bundle(context, run, &config_map.name, &config_map.uid).await?;
+    if let Err(message) = apply::deny_network(context, &namespace).await? {
+        return refused(context, run, message).await;
+    }
+    if let Err(message) = apply::hold_bundle(context, run, &config_map.name, &config_map.uid).await? {
+        return refused(context, run, message).await;
+    }
     match apply::create_pod(context, run, &pod).await? {
         apply::Created::Pod(pod) => {
             let starting = CodeRunStatus {

@@ -1,6 +1,11 @@
 //! What heals by itself is tried again soon, and what was interrupted is made good.
 
+use std::sync::Arc;
+
+use codeworkspace_api::CodeRun;
+
 use super::*;
+use crate::controller::run;
 
 const SOON: Duration = Duration::from_mins(1);
 
@@ -47,6 +52,34 @@ async fn a_refused_config_map_or_run_is_tried_again_soon_and_told_in_status() {
         assert!(delay < SOON, "{delay:?}");
         assert_eq!(story.ready().reason, reason);
         assert!(story.ready().message.contains("exceeded quota"));
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_policy_or_bundle_is_refused_says_so_in_the_servers_words() {
+    for (refused, told) in [
+        (
+            "/networkpolicies/",
+            "NetworkPolicy codeworkspace-default-deny could not be applied: no policies here",
+        ),
+        ("/configmaps/", "could not be held for this run: no policies here"),
+    ] {
+        let story = Story::new().await;
+        story.apply(1, &inline("print(1)"));
+        story.reconcile().await;
+        let path = story.api.paths(RUNS).remove(0);
+        story.api.refuse(refused, "no policies here");
+        let run: CodeRun = serde_json::from_value(story.api.get(&path).unwrap()).unwrap();
+        run::reconcile(Arc::new(run), story.context.clone())
+            .await
+            .unwrap();
+        let status = &story.api.get(&path).unwrap()["status"];
+        assert_eq!(status["reason"], "PodRejected", "{status}");
+        assert!(status["message"].as_str().unwrap().contains(told), "{status}");
+        assert_eq!(
+            story.api.paths("/api/v1/namespaces/default/pods/"),
+            Vec::<String>::new()
+        );
     }
 }
 
