@@ -9,7 +9,10 @@
 use std::{
     collections::BTreeMap,
     fs::{self, Permissions},
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::{
+        fs::{MetadataExt as _, PermissionsExt, symlink},
+        process::CommandExt as _,
+    },
     path::Path,
     process::{Command, Stdio},
 };
@@ -160,6 +163,43 @@ fn the_digest_of_what_local_sources_take_never_changes() {
         ]
     );
     assert_eq!(bundle.digest.to_string(), SELECTED_DIGEST);
+}
+
+/// The two tests of digests run again in processes of their own, each in another surrounding. Another user is tried only by the
+/// one who may become one.
+#[test]
+fn the_digests_hold_under_another_user_umask_time_zone_and_locale() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    // Where the tests are built, others may have no business.
+    let program = folder.path().join("golden");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let may_become_another = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let nobody = may_become_another.then_some(65_534);
+    for (user, umask, zone, locale) in [
+        (None, "0000", "UTC", "C"),
+        (None, "0777", "Asia/Kathmandu", "tr_TR.UTF-8"),
+        (nobody, "0077", "Pacific/Apia", "de_DE@euro"),
+    ] {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "umask \"$1\"; exec \"$2\" the_digest_of", "golden", umask])
+            .arg(&program)
+            .env("TZ", zone)
+            .env("LC_ALL", locale)
+            .current_dir("/");
+        if let Some(user) = user {
+            command.uid(user).gid(user);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success(),
+            "{user:?} {umask} {zone} {locale}: {said}"
+        );
+        assert!(said.contains("2 passed"), "{said}");
+    }
 }
 
 #[test]
