@@ -31,6 +31,8 @@ mod story;
 #[cfg(test)]
 mod story_tests;
 mod template;
+#[cfg(test)]
+mod upgrade_tests;
 
 pub use delivery::{config_map_name, holds};
 pub use key::RunKey;
