@@ -26,6 +26,8 @@ async fn the_examples_do_what_they_say_and_leave_no_difference() {
             ("typescript", "2 3 5 7 11 13 17 19 23 29\n"),
             ("github-override", "Welcome, reader!\n"),
             ("shell", "      3 the\n      2 dog\n"),
+            ("configmap-root", "about.txt: About us\nindex.txt: Welcome\n42\n"),
+            ("shared-bundle-user", "Hello again, neighbour!\n"),
         ] {
             let run = ran(story, name).await?;
             assert_eq!(end(&run), End::SUCCEEDED, "{name}: {:?}", run.status);
@@ -69,7 +71,7 @@ async fn the_examples_do_what_they_say_and_leave_no_difference() {
                 workspace.name_any()
             );
         }
-        assert_eq!(workspaces.len(), 7);
+        assert_eq!(workspaces.len(), 9);
         Ok(())
     })
     .await;
