@@ -71,7 +71,8 @@ pub async fn read(context: &Context, pod: &Pod, caps: Caps) -> Result<Reading, F
     let api: Api<Pod> = Api::namespaced(context.client.clone(), &namespace);
     run::deny_network(context, &namespace)
         .await
-        .map_err(|error| Failure::NotRunning(error.to_string()))?;
+        .map_err(|error| Failure::NotRunning(error.to_string()))?
+        .map_err(Failure::NotRunning)?;
     let made = create(&api, pod).await?;
     let start = Duration::from_secs(context.configuration.runs.start_budget_seconds.unsigned_abs());
     let read = match wait_until_running(context, &api, &made, start).await {
