@@ -15,6 +15,7 @@
 
 mod alone;
 mod bad_input;
+mod connectors;
 mod examples;
 mod forms;
 mod integrity;
@@ -22,7 +23,10 @@ mod isolation;
 mod kstatus;
 mod lifetimes;
 mod outcomes;
+mod policy;
 mod quotas;
+mod references;
+mod roots;
 mod runs;
 mod scans;
 mod sources;

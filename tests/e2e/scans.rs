@@ -51,7 +51,17 @@ async fn an_idle_workspace_and_its_children_stand_still() {
             "run": "main.py",
             "scanInterval": "1s",
         });
-        story.ran(&story.apply("tool", &spec).await?).await?;
+        let (_, run) = story.ran(&story.apply("tool", &spec).await?).await?;
+        // The last thing that kubelet says about a pod comes seconds after its containers have ended.
+        story
+            .until(&run.name_any(), "is cleared away", |pod: &Pod| {
+                let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+                conditions.into_iter().flatten().any(|condition| {
+                    (condition.type_.as_str(), condition.status.as_str())
+                        == ("PodReadyToStartContainers", "False")
+                })
+            })
+            .await?;
         // The record of the run's end may still be on its way into the workspace.
         repository.look_ups_later(2).await?;
         let before = versions(story).await?;

@@ -45,7 +45,8 @@ impl Github {
         })
     }
 
-    async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+    /// Asks the server's own control.
+    pub async fn control(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
         let request = Request::builder()
             .method(method)
             .uri(format!("{SERVICE}/_control{path}"))
@@ -65,6 +66,16 @@ impl Github {
 }
 
 impl Repository {
+    /// The server that it is on.
+    pub fn github(&self) -> &Github {
+        &self.github
+    }
+
+    /// Its name, without the owner.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `owner/name`.
     pub fn full_name(&self) -> String {
         format!("{OWNER}/{}", self.name)

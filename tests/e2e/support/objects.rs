@@ -5,7 +5,10 @@ use bytes::Bytes;
 use codeworkspace_api::{CodeRun, CodeWorkspace};
 use codeworkspace_bundle::{Bundle, Caps, Entry, FileTree};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
 use serde_json::{Value, json};
+
+use super::kstatus;
 
 /// A source that is one file.
 pub fn inline(path: &str, content: &str) -> Value {
@@ -62,4 +65,17 @@ pub fn condition<'a>(workspace: &'a CodeWorkspace, type_: &str) -> Option<&'a Co
         .conditions
         .iter()
         .find(|condition| condition.type_ == type_)
+}
+
+/// Reason and message of the first source that has an error.
+pub fn source_error(workspace: &CodeWorkspace) -> Option<(&str, &str)> {
+    let sources = &workspace.status.as_ref()?.sources;
+    let error = sources.iter().find_map(|source| source.error.as_ref())?;
+    Some((error.reason.as_str(), error.message.as_str()))
+}
+
+/// What the real kstatus library makes of one object.
+pub fn verdict(object: &impl Serialize) -> Result<String> {
+    let verdicts = kstatus(&[serde_json::to_string(object)?])?;
+    Ok(verdicts.concat())
 }

@@ -16,6 +16,8 @@ use super::helm;
 pub const NAMESPACE: &str = "codeworkspace-system";
 /// Its Deployment, and its release.
 const NAME: &str = "codeworkspace";
+/// The account that it acts as.
+pub const SERVICE_ACCOUNT: &str = "codeworkspace";
 /// Selects its pods.
 pub const SELECTOR: &str = "app.kubernetes.io/component=operator";
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::RwLock;
 
-use super::{Github, Repository, account};
+use super::{Github, Repository, account, leaks};
 
 /// Longest that anything may take which a story waits for: a pod's start on a busy machine, and some scans.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -68,7 +68,14 @@ impl Story {
         // Boxed: a story is a large future.
         let outcome = AssertUnwindSafe(Box::pin(tell(&self))).catch_unwind().await;
         match outcome {
-            Ok(Ok(())) => self.end().await,
+            Ok(Ok(())) => {
+                let leaks = leaks(&self).await.unwrap();
+                if !leaks.is_empty() {
+                    account::write(&self, "a secret was written down").await;
+                    panic!("a secret was written down: {leaks:#?}");
+                }
+                self.end().await;
+            }
             Ok(Err(error)) => {
                 account::write(&self, &format!("{error:#}")).await;
                 panic!("{error:#}");
@@ -115,17 +122,20 @@ impl Story {
 
     /// Applies a workspace with this `spec`, whole: fields that were there before and are not in it any more go away.
     pub async fn apply(&self, name: &str, spec: &Value) -> Result<CodeWorkspace> {
-        let workspace = json!({
-            "apiVersion": "codeworkspace.dev/v1alpha1",
-            "kind": "CodeWorkspace",
-            "metadata": {"name": name},
-            "spec": spec,
-        });
+        self.apply_object(name, json!({"spec": spec})).await
+    }
+
+    /// Applies an object with these fields, whole.
+    pub async fn apply_object<K>(&self, name: &str, mut fields: Value) -> Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+        K: Clone + Debug + DeserializeOwned,
+    {
+        fields["apiVersion"] = K::api_version(&()).into();
+        fields["kind"] = K::kind(&()).into();
+        fields["metadata"]["name"] = name.into();
         let parameters = PatchParams::apply("story").force();
-        Ok(self
-            .api()
-            .patch(name, &parameters, &Patch::Apply(workspace))
-            .await?)
+        Ok(self.api().patch(name, &parameters, &Patch::Apply(fields)).await?)
     }
 
     /// Creates an object.
@@ -160,15 +170,30 @@ impl Story {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
         K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
     {
+        self.within(PATIENCE, name, what, condition).await
+    }
+
+    /// Waits until an object is as `condition` wants it, and fails when that takes too long.
+    pub async fn within<K>(
+        &self,
+        time: Duration,
+        name: &str,
+        what: &str,
+        condition: impl Fn(&K) -> bool,
+    ) -> Result<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
+        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+    {
         let wanted = |object: Option<&K>| object.is_some_and(&condition);
         let waiting = await_condition(self.api::<K>(), name, wanted);
-        if let Ok(met) = tokio::time::timeout(PATIENCE, waiting).await {
+        if let Ok(met) = tokio::time::timeout(time, waiting).await {
             return met?.with_context(|| format!("{name} was deleted"));
         }
         let last = self.api::<K>().get_opt(name).await?;
         bail!(
             "after {} s still not so: {} {name} {what}; it is {}",
-            PATIENCE.as_secs(),
+            time.as_secs(),
             K::kind(&()),
             serde_json::to_string_pretty(&last)?
         )
