@@ -4,6 +4,7 @@
 
 mod admission;
 mod applying;
+mod attach;
 mod charts;
 #[path = "../corpus/cases.rs"]
 mod corpus;

@@ -15,6 +15,7 @@
 
 mod alone;
 mod bad_input;
+mod claims;
 mod connectors;
 mod examples;
 mod forms;
