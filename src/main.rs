@@ -36,12 +36,13 @@ enum Command {
     },
 }
 
+/// What is logged when nobody says otherwise. The client shows answers that it cannot parse, among which may be a Secret.
+const LOGGED: &str = "info,kube=warn,kube_client=error";
+
 fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .json()
-        .with_env_filter(
-            EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,kube=warn")),
-        )
+        .with_env_filter(EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED)))
         .with_writer(std::io::stderr)
         .init();
     // The whole process uses one provider: two would make clients panic when they look for the default.

@@ -3,13 +3,14 @@
 //! Secrets are read by `get`, each only because an inventory of its namespace names it, and never listed or watched.
 
 use codeworkspace_api::{Connector, SecretInventory, reason};
+use codeworkspace_bundle::FieldError;
 use codeworkspace_source::Credential;
 use k8s_openapi::api::core::v1::Secret;
 use kube::runtime::reflector::Store;
 use kube::{Api, Client, ResourceExt as _};
 
-use super::Readable;
-use super::fault::{Fault, Healing};
+use super::fault::{Fault, Healing, join};
+use super::{Readable, inventory};
 
 /// The driver of GitHub.
 pub const GITHUB: &str = "github";
@@ -19,6 +20,9 @@ const TOKEN: &str = "token";
 const APP_ID: &str = "appId";
 const INSTALLATION_ID: &str = "installationId";
 const PRIVATE_KEY: &str = "privateKey";
+
+/// Type of Secrets that hold the API server's own tokens, by coincidence under the key of a connector's token.
+const SERVICE_ACCOUNT_TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// A connector and the inventory in which it stands.
 #[derive(Clone, Debug)]
@@ -48,17 +52,36 @@ impl CredentialKind {
     }
 }
 
-/// All connectors of a driver in a namespace, in the order of their inventories' names.
+/// All connectors of a driver in a namespace, in the order of their inventories' names. An inventory that cannot be understood may
+/// have one: then nobody's right would be used in place of the one that is meant.
 pub fn of_driver(
     inventories: &Store<Readable<SecretInventory>>,
     namespace: &str,
     driver: &str,
-) -> Vec<Found> {
-    let mut found: Vec<Found> = inventories
-        .state()
+) -> Result<Vec<Found>, Fault> {
+    let mut of_namespace = inventories.state();
+    of_namespace.retain(|inventory| inventory.namespace().as_deref() == Some(namespace));
+    for inventory in &of_namespace {
+        let wrong = match &inventory.0 {
+            Ok(inventory) => inventory::validate(inventory),
+            Err(unreadable) => vec![FieldError::new("spec", &unreadable.error)],
+        };
+        if !wrong.is_empty() {
+            let message = format!(
+                "SecretInventory {} is wrong: {}",
+                inventory.name_any(),
+                join(&wrong)
+            );
+            return Err(Fault::unresolved(
+                reason::MANIFEST_VALIDATION_ERROR,
+                Healing::ByOthers,
+                message,
+            ));
+        }
+    }
+    let mut found: Vec<Found> = of_namespace
         .iter()
         .filter_map(|inventory| inventory.0.as_ref().ok())
-        .filter(|inventory| inventory.namespace().as_deref() == Some(namespace))
         .flat_map(|inventory| {
             let name = inventory.name_any();
             let connectors = inventory.spec.connectors.iter();
@@ -71,7 +94,7 @@ pub fn of_driver(
         })
         .collect();
     found.sort_by(|a, b| a.inventory.cmp(&b.inventory));
-    found
+    Ok(found)
 }
 
 /// The one connector among those of a driver. Of two, nobody could say which is meant.
@@ -131,6 +154,13 @@ fn parse(namespace: &str, found: &Found, secret: &Secret) -> Result<(CredentialK
         "SecretInventory {namespace}/{}, connector {GITHUB}",
         found.inventory
     );
+    if secret.type_.as_deref() == Some(SERVICE_ACCOUNT_TOKEN) {
+        let message = format!(
+            "{place}: Secret {} holds a token of this cluster ({SERVICE_ACCOUNT_TOKEN}), which is never sent to another service",
+            reference.name
+        );
+        return Err(broken(reason::SECRET_INVALID, message));
+    }
     let value = |key: &str| {
         let data = secret.data.as_ref()?;
         data.get(key).map(|bytes| bytes.0.as_slice())

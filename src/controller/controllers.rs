@@ -1,12 +1,13 @@
 //! The controllers, and the watches that they share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, bail};
 use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, FluxKind, SecretInventory, labels};
 use codeworkspace_source::{Artifacts, Github, SystemClock};
 use futures::{StreamExt as _, stream};
@@ -25,6 +26,8 @@ use super::{Backoff, Context, Error, Readable, Unreadable, inventory, run, works
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 
+/// Longest that the first list of everything may take.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// Objects of one kind that are reconciled at once.
 const CONCURRENCY: u16 = 16;
 
@@ -36,7 +39,7 @@ pub async fn controllers(
     artifacts: Option<Artifacts>,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
-) {
+) -> anyhow::Result<()> {
     let (stores, writers) = Stores::new();
     let context = Context::new(
         client.clone(),
@@ -56,19 +59,42 @@ pub async fn controllers(
         inventories: wants_inventories,
         context: context.clone(),
         generations: Mutex::default(),
+        inventory_generations: Mutex::default(),
+        pins: Mutex::default(),
     });
     let watching = tokio::spawn(watch(client.clone(), writers, wants, stop.clone()));
     // Without the templates every workspace would be told for a moment that there are none, without the workspaces that those which
     // it refers to are missing.
-    if stores.wait_until_ready().await.is_ok() {
+    let listed = tokio::time::timeout(PATIENCE, stores.wait_until_ready());
+    let Ok(listed) = listed.await else {
+        bail!(
+            "not everything could be listed within {} s; the warnings before this one name what: does the operator's role permit it?",
+            PATIENCE.as_secs()
+        );
+    };
+    if listed.is_err() {
+        // The watches ended before they had begun, by `stop`.
+        return Ok(());
+    }
+    let controllers = async {
         tokio::join!(
             run_workspaces(&context, wanted_workspaces, &stop),
             run_inventories(&context, wanted_inventories, &stop),
             run_runs(&client, &context, wanted_runs, &stop)
-        );
+        )
+    };
+    tokio::pin!(controllers);
+    tokio::select! {
+        _ = &mut controllers => {}
+        ended = watching => {
+            ended.context("the watches ended by a fault of the operator")?;
+            if !stop.is_cancelled() {
+                bail!("the watches ended by themselves");
+            }
+            controllers.await;
+        }
     }
-    // The task ends by `stop` too; its end cannot fail.
-    drop(watching.await);
+    Ok(())
 }
 
 /// Turns changes of objects into looks at those whom they concern.
@@ -80,6 +106,10 @@ struct WantedLooks {
     /// The generation of each workspace that was last told to those who refer to it: they build from its spec, and its status, which
     /// changes far more often, does not concern them.
     generations: Mutex<HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>>,
+    /// The same of inventories.
+    inventory_generations: Mutex<HashMap<ObjectRef<Readable<SecretInventory>>, Option<i64>>>,
+    /// What each namespace's label says about pins.
+    pins: Mutex<HashMap<String, Option<String>>>,
 }
 
 impl WantedLooks {
@@ -88,6 +118,10 @@ impl WantedLooks {
         let workspace = match *change {
             Change::Any => {
                 self.generations().clear();
+                self.context.dependencies.retain_workspaces(|namespace, name| {
+                    let workspace = ObjectRef::new(name).within(namespace);
+                    stores.workspaces.get(&workspace).is_some()
+                });
                 self.workspaces.look_at(all(&stores.workspaces));
                 self.runs.look_at(all(&stores.runs));
                 return;
@@ -110,7 +144,14 @@ impl WantedLooks {
             }
         }
         self.runs.look_at(waiting_for(workspace, &stores.runs));
-        self.workspaces.look_at([this]);
+        if matches!(change, Change::Gone(_)) {
+            let namespace = workspace.namespace().unwrap_or_default();
+            self.context
+                .dependencies
+                .retain(&namespace, &workspace.name_any(), &BTreeSet::new());
+        } else {
+            self.workspaces.look_at([this]);
+        }
     }
 
     fn run(&self, change: &Change<'_, Readable<CodeRun>>) {
@@ -158,6 +199,17 @@ impl WantedLooks {
                 self.workspaces.look_at(all(&self.context.stores.workspaces));
             }
             Change::Of(inventory) | Change::Gone(inventory) => {
+                let this = ObjectRef::from_obj(inventory);
+                let mut generations = lock(&self.inventory_generations);
+                let former = match *change {
+                    Change::Gone(_) => generations.remove(&this).and(None),
+                    _ => generations.insert(this.clone(), inventory.meta().generation),
+                };
+                drop(generations);
+                // Its status is the operator's own.
+                if former == Some(inventory.meta().generation) {
+                    return;
+                }
                 // A connector may be one of two, of which the other stands in another inventory.
                 let inventories = all(&self.context.stores.inventories);
                 let of_namespace = inventories
@@ -170,17 +222,26 @@ impl WantedLooks {
         }
     }
 
-    /// A namespace's labels say what its workspaces may do.
+    /// A namespace's label says whether its workspaces may follow branches and tags.
     fn namespace(&self, change: &Change<'_, PartialObjectMeta<Namespace>>) {
-        let namespace = match *change {
-            Change::Any => None,
-            Change::Of(namespace) | Change::Gone(namespace) => Some(namespace.name_any()),
+        let (Change::Of(namespace) | Change::Gone(namespace)) = *change else {
+            // The workspaces' own list comes with this one.
+            return;
         };
+        let name = namespace.name_any();
+        let pin = namespace.labels().get(labels::REQUIRE_PIN).cloned();
+        let former = match *change {
+            Change::Gone(_) => lock(&self.pins).remove(&name),
+            _ => lock(&self.pins).insert(name.clone(), pin.clone()),
+        };
+        if former.unwrap_or_default() == pin {
+            return;
+        }
         let workspaces = all(&self.context.stores.workspaces);
         self.workspaces.look_at(
             workspaces
                 .into_iter()
-                .filter(|workspace| namespace.is_none() || workspace.namespace == namespace),
+                .filter(|workspace| workspace.namespace.as_ref() == Some(&name)),
         );
     }
 
@@ -194,8 +255,12 @@ impl WantedLooks {
     }
 
     fn generations(&self) -> MutexGuard<'_, HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>> {
-        self.generations.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.generations)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The runs of a workspace that have not ended.

@@ -69,6 +69,19 @@ impl Dependencies {
         }
     }
 
+    /// Forgets workspaces that are gone.
+    pub fn retain_workspaces(&self, exists: impl Fn(&str, &str) -> bool) {
+        let gone: Vec<(String, String)> = self
+            .namespaces()
+            .iter()
+            .flat_map(|(namespace, of)| of.of.keys().map(move |name| (namespace.clone(), name.clone())))
+            .filter(|(namespace, name)| !exists(namespace, name))
+            .collect();
+        for (namespace, name) in gone {
+            self.retain(&namespace, &name, &BTreeSet::new());
+        }
+    }
+
     /// Names of the workspaces that look at something.
     pub fn dependents(&self, namespace: &str, dependency: &Dependency) -> BTreeSet<String> {
         self.namespaces()
@@ -119,5 +132,18 @@ mod tests {
         );
         dependencies.retain("team", "tool", &BTreeSet::new());
         assert!(dependencies.namespaces().is_empty());
+    }
+
+    #[test]
+    fn workspaces_that_are_gone_are_forgotten() {
+        let dependencies = Dependencies::default();
+        for workspace in ["here", "gone"] {
+            dependencies.add("team", workspace, Dependency::Inventories);
+        }
+        dependencies.retain_workspaces(|namespace, name| (namespace, name) == ("team", "here"));
+        assert_eq!(
+            dependencies.dependents("team", &Dependency::Inventories),
+            names(&["here"])
+        );
     }
 }

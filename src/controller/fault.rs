@@ -10,6 +10,9 @@ use jiff::SignedDuration;
 /// Delay after which a credential that does not work is read again: half a minute less the spread of delays, and some time to act.
 pub const CREDENTIAL_RETRY: SignedDuration = SignedDuration::from_secs(24);
 
+/// Delay after which a repository that a credential may not read is asked for again.
+const PERMISSION_RETRY: SignedDuration = SignedDuration::from_mins(5);
+
 /// Who can make a source whole again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Healing {
@@ -49,22 +52,22 @@ impl Fault {
 
     /// The source could not be resolved.
     pub fn source(field: &str, error: &SourceError) -> Self {
-        let credential = matches!(
-            error.reason,
-            SourceErrorReason::AuthFailed | SourceErrorReason::SsoRequired | SourceErrorReason::Forbidden
-        );
+        let again = match error.reason {
+            // The resolver does not show a refused credential again; this is about reading the Secret.
+            SourceErrorReason::AuthFailed => Some(CREDENTIAL_RETRY),
+            SourceErrorReason::SsoRequired | SourceErrorReason::Forbidden => Some(PERMISSION_RETRY),
+            _ => None,
+        };
         Self {
             class: error.reason.class().as_str(),
             reason: error.reason.as_str(),
             message: format!("{field}: {}", error.message),
-            healing: if credential || error.is_transient() {
+            healing: if again.is_some() || error.is_transient() {
                 Healing::ByItself
             } else {
                 Healing::ByEdit
             },
-            retry_after: error
-                .retry_after
-                .or(credential.then_some(CREDENTIAL_RETRY.unsigned_abs())),
+            retry_after: error.retry_after.or(again.map(SignedDuration::unsigned_abs)),
         }
     }
 

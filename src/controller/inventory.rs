@@ -99,17 +99,14 @@ async fn usable(
         ));
     }
     let namespace = inventory.namespace().unwrap_or_default();
-    connector::the_only(&connector::of_driver(
-        &context.stores.inventories,
-        &namespace,
-        driver,
-    ))?;
+    let of_driver = connector::of_driver(&context.stores.inventories, &namespace, driver)?;
+    connector::the_only(&of_driver)?;
     let (kind, _) = connector::credential(&context.client, &namespace, found).await?;
     Ok(kind)
 }
 
 /// Everything that the API server keeps although nobody knows it. The admission policy refuses it where it is installed.
-fn validate(inventory: &SecretInventory) -> Vec<FieldError> {
+pub fn validate(inventory: &SecretInventory) -> Vec<FieldError> {
     let message = "unknown field; `kubectl explain secretinventory.spec` lists the fields";
     let elsewhere = "Secrets of the inventory's own namespace are read, and no others: leave it out";
     let mut wrong: Vec<FieldError> = inventory

@@ -115,7 +115,7 @@ async fn lead(
     };
     tokio::select! {
         // They end by themselves after `stop`, with what was under way finished.
-        () = controllers(client, configuration, github, artifacts, metrics, stop.clone()) => {}
+        ended = controllers(client, configuration, github, artifacts, metrics, stop.clone()) => ended?,
         () = too_late => tracing::warn!("giving up what is still under way; it is done again by the next leader"),
         lost = leads.wait_for(|leads| !*leads) => {
             drop(lost);

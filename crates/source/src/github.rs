@@ -14,6 +14,7 @@ mod session;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use codeworkspace_bundle::FileTree;
 use codeworkspace_bundle::code::{CommitId, GitReference, GithubSource};
@@ -137,9 +138,10 @@ impl Github {
     }
 
     /// Lets the next look-up of this source's branch or tag ask GitHub, although a version tag is otherwise believed for
-    /// a day. The floor still holds.
-    pub fn refresh(&self, source: &GithubSource, access: &Access) {
-        self.0.lookups.expire(&self.reference_key(source, access));
+    /// a day. The floor still holds; if it does, the time is returned until it no longer will.
+    pub fn refresh(&self, source: &GithubSource, access: &Access) -> Option<Duration> {
+        let key = self.reference_key(source, access);
+        self.0.lookups.expire(&key, self.0.now())
     }
 
     /// Counts for metrics.

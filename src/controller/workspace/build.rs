@@ -17,7 +17,7 @@ use kube::ResourceExt as _;
 
 use super::dereference::{Files, Looked, Target};
 use super::manifest::Manifest;
-use super::problem::Problem;
+use super::problem::{self, Problem};
 use super::template::{self, Picked};
 use super::{delivery, quantity};
 use crate::controller::fault::{Fault, Healing, join};
@@ -42,6 +42,9 @@ pub fn runner(
 ) -> Result<Option<Runner>, Problem> {
     let invalid =
         |reason, message: String| Problem::permanent(Some(condition::RUNNER_RESOLVED), reason, message);
+    if let Some(fault) = &manifest.unread {
+        return Err(problem::unread(fault));
+    }
     if let Err(wrong) = &manifest.blocks.runner {
         return Err(invalid(reason::RUNNER_INVALID, join(wrong)));
     }
@@ -332,18 +335,22 @@ fn failure(fault: &Fault, field: &str, plan: &Plan) -> SourceFailure {
 
 /// The fault as status shows it; the time since which it lasts stays while its reason does.
 pub fn source_failure(fault: &Fault, former: Option<&SourceStatus>, now: Timestamp) -> SourceFailure {
-    let same = former
-        .and_then(|former| former.error.as_ref())
-        .filter(|error| error.reason == fault.reason);
+    let former = former.and_then(|former| Some((former.state, former.error.as_ref()?)));
+    let same = former.filter(|(_, error)| error.reason == fault.reason);
     // During an outage each try may fail in other words, with other times in them. The first ones stay.
     let message = same
         .filter(|_| fault.healing == Healing::ByItself)
-        .map_or_else(|| fault.message.clone(), |error| error.message.clone());
+        .map_or_else(|| fault.message.clone(), |(_, error)| error.message.clone());
+    // One outage has many faces: what was stale and still is has been so since the first of them.
+    let outage =
+        former.filter(|(state, _)| *state == SourceState::Stale && fault.healing == Healing::ByItself);
     SourceFailure {
         class: fault.class.to_owned(),
         reason: fault.reason.to_owned(),
         message: condition::truncate(message, SOURCE_MESSAGE_MAX),
-        since: same.map_or(Time(now), |error| error.since.clone()),
+        since: same
+            .or(outage)
+            .map_or(Time(now), |(_, error)| error.since.clone()),
     }
 }
 

@@ -7,15 +7,15 @@ use codeworkspace_bundle::code::{
     CacheClass, CommitId, GithubSource, InlineSource, LocalSource, WorkspacePath,
 };
 use codeworkspace_bundle::expand::{Leaf, LeafError, LeafSource, RefError};
-use codeworkspace_bundle::{Digest, Expanded, FileTree, Inherited, Origin, source_warnings};
+use codeworkspace_bundle::{Caps, Digest, Expanded, FileTree, Inherited, NodeKey, Origin, source_warnings};
 use codeworkspace_source::{Access, LinkPolicy};
 use futures::future::{join, join_all, join3};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt as _};
 
-use super::lookup::Lookup;
-use super::manifest::{Manifest, links};
+use super::lookup::{Known, Lookup};
+use super::manifest::Manifest;
 use super::root::{self, Root};
 use super::{delivery, graph};
 use crate::controller::fault::{Fault, Healing};
@@ -32,6 +32,8 @@ pub struct World {
     pub refers: bool,
     /// What stands at the workspace's root.
     pub root: Option<Arc<Root>>,
+    /// Every root that was looked up, also those that only hold manifests.
+    pub roots: Vec<Arc<Root>>,
     /// The cluster's templates.
     pub templates: Vec<RunnerTemplate>,
     /// Whether the bundle that status speaks of is stored.
@@ -47,6 +49,12 @@ impl World {
             .iter()
             .filter_map(|source| source.target.as_ref().ok())
             .any(Target::is_floating)
+            || self.roots.iter().any(|root| root.is_floating())
+    }
+
+    /// Why roots are not read as they are today.
+    pub fn stale_roots(&self) -> impl Iterator<Item = &Fault> {
+        self.roots.iter().filter_map(|root| root.stale.as_ref())
     }
 }
 
@@ -200,6 +208,7 @@ pub async fn dereference(
         sources,
         inherited,
         refers: !used.is_empty(),
+        roots: lookup.looked_up_roots(),
         // Sources that need it tell why it cannot be read.
         root: root.ok().flatten(),
         templates: context.templates(),
@@ -232,7 +241,7 @@ async fn last_run(
 /// Each source is tried, whatever becomes of the others.
 async fn look_up(lookup: &Lookup<'_>, leaf: &Leaf) -> Looked {
     let target = match &leaf.source {
-        Err(error) => Err(unresolved(&leaf.path, error)),
+        Err(error) => Err(unresolved(lookup, leaf, error)),
         Ok(LeafSource::Inline(inline)) => Ok(Target::Inline(inline.clone())),
         Ok(LeafSource::Github(source)) => look_up_github(lookup, leaf, source).await,
         Ok(LeafSource::Local(source)) => look_up_local(lookup, leaf, source).await,
@@ -246,16 +255,25 @@ async fn look_up(lookup: &Lookup<'_>, leaf: &Leaf) -> Looked {
     }
 }
 
-fn unresolved(field: &str, error: &LeafError) -> Fault {
+fn unresolved(lookup: &Lookup<'_>, leaf: &Leaf, error: &LeafError) -> Fault {
     match error {
         LeafError::Invalid(wrong) => Fault::invalid(wrong),
         LeafError::Ref(error) => {
+            if let RefError::Waiting { path, .. } | RefError::Unreadable { path, .. } = error {
+                let key = NodeKey {
+                    context: leaf.context.clone(),
+                    path: path.clone(),
+                };
+                if let Some(fault) = lookup.unread(&key) {
+                    return fault.at(&leaf.path);
+                }
+            }
             let healing = if error.is_waiting() {
                 Healing::ByOthers
             } else {
                 Healing::ByEdit
             };
-            Fault::unresolved(reason_of(error), healing, format!("{field}: {error}"))
+            Fault::unresolved(reason_of(error), healing, format!("{}: {error}", leaf.path))
         }
     }
 }
@@ -277,7 +295,7 @@ async fn look_up_github(lookup: &Lookup<'_>, leaf: &Leaf, source: &GithubSource)
     Ok(Target::Github {
         source: Box::new(source.clone()),
         access,
-        links: links_of(lookup, leaf),
+        links: lookup.links(&leaf.context),
         commit: found.commit,
         stale: found.stale.as_ref().map(|error| Fault::source(&leaf.path, error)),
     })
@@ -285,7 +303,7 @@ async fn look_up_github(lookup: &Lookup<'_>, leaf: &Leaf, source: &GithubSource)
 
 async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -> Result<Target, Fault> {
     let context = lookup.workspace(&leaf.context);
-    let root = match &context {
+    let root = match context.as_ref().and_then(Known::read) {
         Some(workspace) => graph::root(lookup, workspace)
             .await
             .map_err(|fault| fault.at(&leaf.path))?,
@@ -298,7 +316,7 @@ async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -
         );
         return Err(Fault::unresolved(reason::ROOT_MISSING, Healing::ByEdit, message));
     };
-    let links = links_of(lookup, leaf);
+    let links = lookup.links(&leaf.context);
     let identity = match root.at_hand() {
         Some(files) => {
             let selected =
@@ -316,26 +334,57 @@ async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -
     })
 }
 
-/// What becomes of links is said by the object that the source stands in.
-fn links_of(lookup: &Lookup<'_>, leaf: &Leaf) -> LinkPolicy {
-    lookup
-        .workspace(&leaf.context)
-        .map_or(LinkPolicy::Keep, |workspace| links(&workspace.spec))
+/// Sources that are fetched at the same time for one workspace.
+const FETCHES: usize = 4;
+/// How many times the limits of a bundle all sources together may pass before they are laid over each other. References may bring the
+/// same files many times over.
+const BEFORE_OVERLAY: u64 = 4;
+
+/// Fetches the files of every source that points somewhere; the others keep their fault. What could never become a bundle within
+/// `caps` is given up before it is held in memory.
+pub async fn fetch_all(lookup: &Lookup<'_>, sources: &[Looked], caps: &Caps) -> Vec<Result<Files, Fault>> {
+    let (mut entries, mut bytes) = (0_u64, 0_u64);
+    let most = (caps.entries * BEFORE_OVERLAY, caps.total_bytes * BEFORE_OVERLAY);
+    let mut fetched = Vec::with_capacity(sources.len());
+    // In groups, so that nothing more is fetched once there is too much.
+    for group in sources.chunks(FETCHES) {
+        if entries > most.0 || bytes > most.1 {
+            fetched.extend(
+                group
+                    .iter()
+                    .map(|source| Err(too_much(source, entries, bytes, most))),
+            );
+            continue;
+        }
+        let files = join_all(group.iter().map(|source| fetch_one(lookup, source))).await;
+        for files in files {
+            if let Ok(files) = &files {
+                entries += files.tree.len() as u64;
+                bytes += files.tree.content_bytes();
+            }
+            fetched.push(files);
+        }
+    }
+    fetched
 }
 
-/// Fetches the files of every source that points somewhere; the others keep their fault.
-pub async fn fetch_all(lookup: &Lookup<'_>, sources: &[Looked]) -> Vec<Result<Files, Fault>> {
-    join_all(sources.iter().map(|source| async move {
-        let mut files = match &source.target {
-            Err(fault) => Err(fault.clone()),
-            Ok(target) => fetch(lookup, &source.field, target).await,
-        };
-        if let Ok(files) = &mut files {
-            files.warnings.splice(0..0, source.warnings.iter().cloned());
-        }
-        files
-    }))
-    .await
+fn too_much(source: &Looked, entries: u64, bytes: u64, (most_entries, most_bytes): (u64, u64)) -> Fault {
+    let message = format!(
+        "{}: the sources before it have {entries} files with {bytes} bytes already, and all sources together may have at most \
+         {most_entries} files and {most_bytes} bytes before they are laid over each other: take narrower parts",
+        source.field
+    );
+    Fault {
+        class: reason::BUNDLE_SIZE_ERROR,
+        ..Fault::unresolved("TooLarge", Healing::ByEdit, message)
+    }
+}
+
+async fn fetch_one(lookup: &Lookup<'_>, source: &Looked) -> Result<Files, Fault> {
+    let target = source.target.as_ref().map_err(Clone::clone)?;
+    let mut files = fetch(lookup, &source.field, target).await?;
+    files.warnings.splice(0..0, source.warnings.iter().cloned());
+    Ok(files)
 }
 
 async fn fetch(lookup: &Lookup<'_>, field: &str, target: &Target) -> Result<Files, Fault> {

@@ -53,9 +53,12 @@ async fn find(lookup: &Lookup<'_>, key: &NodeKey) -> Answer {
     let Some(context) = lookup.workspace(&key.context) else {
         return Answer::Waiting(format!("CodeWorkspace {} is gone", key.context));
     };
-    let files = match files(lookup, &context).await {
+    let Some(context) = context.read() else {
+        return Answer::Unreadable(format!("CodeWorkspace {} cannot be read", key.context));
+    };
+    let files = match files(lookup, context).await {
         Ok(files) => files,
-        Err(fault) => return unread(&fault),
+        Err(fault) => return unread(lookup, key, fault),
     };
     let in_root = files.as_deref().map(|files| read_manifest(files, &key.path));
     match in_root {
@@ -67,9 +70,12 @@ async fn find(lookup: &Lookup<'_>, key: &NodeKey) -> Answer {
 
 /// The object that stands for a path.
 async fn object(lookup: &Lookup<'_>, key: &NodeKey, has_root: bool) -> Answer {
-    let all = lookup.workspaces();
-    for wanted in workspace_keys(&key.path) {
+    let keys = workspace_keys(&key.path);
+    for wanted in &keys {
         lookup.depends_on(Dependency::Path(wanted.clone()));
+    }
+    let all = lookup.workspaces();
+    for wanted in keys {
         let mut found: Vec<_> = all
             .iter()
             .filter(|object| path(object).as_ref() == Some(&wanted))
@@ -77,9 +83,12 @@ async fn object(lookup: &Lookup<'_>, key: &NodeKey, has_root: bool) -> Answer {
         found.sort_by_key(|object| object.name_any());
         match found[..] {
             [] => {}
-            [object] => return of_object(lookup, object).await,
+            [object] => return of_object(lookup, key, object).await,
             [first, second, ..] => {
-                return Answer::Unreadable(format!(
+                for object in found {
+                    lookup.depends_on(Dependency::Workspace(object.name_any()));
+                }
+                return Answer::Waiting(format!(
                     "CodeWorkspaces {} and {} both have this path: give one of them another `path`",
                     first.name_any(),
                     second.name_any()
@@ -98,7 +107,7 @@ async fn object(lookup: &Lookup<'_>, key: &NodeKey, has_root: bool) -> Answer {
     }
 }
 
-async fn of_object(lookup: &Lookup<'_>, object: &Readable<CodeWorkspace>) -> Answer {
+async fn of_object(lookup: &Lookup<'_>, key: &NodeKey, object: &Readable<CodeWorkspace>) -> Answer {
     let name = object.name_any();
     lookup.depends_on(Dependency::Workspace(name.clone()));
     let workspace = match &object.0 {
@@ -115,7 +124,7 @@ async fn of_object(lookup: &Lookup<'_>, object: &Readable<CodeWorkspace>) -> Ans
                 files.as_deref().map(Borrow::borrow),
             )),
         },
-        Err(fault) => unread(&fault),
+        Err(fault) => unread(lookup, key, fault),
     }
 }
 
@@ -150,10 +159,12 @@ pub async fn root(lookup: &Lookup<'_>, workspace: &CodeWorkspace) -> Result<Opti
     lookup.root(workspace, &definition).await.map(Some)
 }
 
-fn unread(fault: &Fault) -> Answer {
-    if fault.may_pass() {
+fn unread(lookup: &Lookup<'_>, key: &NodeKey, fault: Fault) -> Answer {
+    let answer = if fault.may_pass() {
         Answer::Waiting(fault.message.clone())
     } else {
         Answer::Unreadable(fault.message.clone())
-    }
+    };
+    lookup.note_unread(key, fault);
+    answer
 }

@@ -1,16 +1,18 @@
 //! What one look at a workspace asks the world, each thing once.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use codeworkspace_api::{CodeWorkspace, labels, reason};
+use codeworkspace_bundle::NodeKey;
 use codeworkspace_bundle::code::{GitReference, GithubSource};
-use codeworkspace_source::{Access, Github, Resolution};
+use codeworkspace_source::{Access, Github, LinkPolicy, Resolution};
 use kube::runtime::reflector::ObjectRef;
 use kube::{Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
+use super::manifest::links;
 use super::root::{Root, RootDefinition};
 use crate::controller::connector::{self, GITHUB};
 use crate::controller::fault::{Fault, Healing};
@@ -29,6 +31,28 @@ pub struct Lookup<'a> {
     access: OnceCell<Result<Access, Fault>>,
     roots: Mutex<BTreeMap<String, Arc<LookedUpRoot>>>,
     dependencies: Mutex<BTreeSet<Dependency>>,
+    /// Why the roots could not be read in which a reference would have been looked for first.
+    unread: Mutex<BTreeMap<NodeKey, Fault>>,
+    /// How long an answer is still believed that somebody asked to have anew.
+    postponed: Mutex<Option<Duration>>,
+}
+
+/// A workspace of the namespace.
+pub enum Known<'a> {
+    /// The one that is being looked at.
+    This(&'a CodeWorkspace),
+    /// Another one.
+    Other(Arc<Readable<CodeWorkspace>>),
+}
+
+impl Known<'_> {
+    /// The workspace, unless it cannot be read.
+    pub fn read(&self) -> Option<&CodeWorkspace> {
+        match self {
+            Self::This(workspace) => Some(workspace),
+            Self::Other(other) => other.0.as_ref().ok(),
+        }
+    }
 }
 
 impl<'a> Lookup<'a> {
@@ -47,7 +71,26 @@ impl<'a> Lookup<'a> {
             access: OnceCell::new(),
             roots: Mutex::default(),
             dependencies: Mutex::default(),
+            unread: Mutex::default(),
+            postponed: Mutex::default(),
         }
+    }
+
+    /// Notes why the root of a reference's context could not be read.
+    pub fn note_unread(&self, key: &NodeKey, fault: Fault) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.insert(key.clone(), fault);
+    }
+
+    /// Why the root of a reference's context could not be read.
+    pub fn unread(&self, key: &NodeKey) -> Option<Fault> {
+        let unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.get(key).cloned()
+    }
+
+    /// How long it takes until everything can be asked again, when somebody wants that and some answers are still too young.
+    pub fn postponed(&self) -> Option<Duration> {
+        *self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The namespace of the workspace, and of everything that it may refer to.
@@ -87,13 +130,26 @@ impl<'a> Lookup<'a> {
     }
 
     /// A workspace of the namespace, this one as it is being looked at.
-    pub fn workspace(&self, name: &str) -> Option<Cow<'a, CodeWorkspace>> {
+    pub fn workspace(&self, name: &str) -> Option<Known<'a>> {
         if name == self.workspace.name_any() {
-            return Some(Cow::Borrowed(self.workspace));
+            return Some(Known::This(self.workspace));
         }
         let key = ObjectRef::new(name).within(&self.namespace);
-        let found = self.context.stores.workspaces.get(&key)?;
-        found.0.as_ref().ok().cloned().map(Cow::Owned)
+        self.context.stores.workspaces.get(&key).map(Known::Other)
+    }
+
+    /// What becomes of links is said by the object that a source stands in.
+    pub fn links(&self, name: &str) -> LinkPolicy {
+        let workspace = self.workspace(name);
+        let workspace = workspace.as_ref().and_then(Known::read);
+        workspace.map_or(LinkPolicy::Keep, |workspace| links(&workspace.spec))
+    }
+
+    /// Every root that was looked up, whoever's it is.
+    pub fn looked_up_roots(&self) -> Vec<Arc<Root>> {
+        let roots = self.roots.lock().unwrap_or_else(PoisonError::into_inner);
+        let roots = roots.values().filter_map(|root| root.get()?.as_ref().ok());
+        roots.cloned().collect()
     }
 
     /// Notes what the workspace depends on. To be called before it is read.
@@ -122,7 +178,7 @@ impl<'a> Lookup<'a> {
 
     async fn read_access(&self) -> Result<Access, Fault> {
         self.depends_on(Dependency::Inventories);
-        let found = connector::of_driver(&self.context.stores.inventories, &self.namespace, GITHUB);
+        let found = connector::of_driver(&self.context.stores.inventories, &self.namespace, GITHUB)?;
         match connector::the_only(&found)? {
             None => Ok(Access::Anonymous),
             Some(found) => {
@@ -147,8 +203,11 @@ impl<'a> Lookup<'a> {
             );
             return Err(Fault::unresolved(reason::PIN_REQUIRED, Healing::ByEdit, message));
         }
-        if self.refresh {
-            self.context.github.refresh(source, access);
+        if self.refresh
+            && let Some(wait) = self.context.github.refresh(source, access)
+        {
+            let mut postponed = self.postponed.lock().unwrap_or_else(PoisonError::into_inner);
+            *postponed = Some(postponed.map_or(wait, |known| known.max(wait)));
         }
         self.context
             .github

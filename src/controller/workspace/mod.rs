@@ -22,6 +22,8 @@ mod reconcile;
 #[cfg(test)]
 mod reference_tests;
 mod refuse;
+#[cfg(test)]
+mod resilience_tests;
 pub mod root;
 mod schedule;
 mod staleness;

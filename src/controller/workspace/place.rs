@@ -6,10 +6,14 @@ use kube::ResourceExt as _;
 
 use crate::controller::Readable;
 
-/// The path that references of the same namespace find a workspace by: `spec.path`, else `./` and its name. Nothing for one that cannot
-/// be read, or whose path is none.
+/// The path that references of the same namespace find a workspace by: `spec.path`, else `./` and its name. One that cannot be
+/// read is found by its name.
 pub fn path(workspace: &Readable<CodeWorkspace>) -> Option<WorkspacePath> {
-    let workspace = workspace.0.as_ref().ok()?;
     let name = workspace.name_any();
-    workspace.spec.path.as_deref().unwrap_or(&name).parse().ok()
+    let path = workspace
+        .0
+        .as_ref()
+        .ok()
+        .and_then(|workspace| workspace.spec.path.as_deref());
+    path.unwrap_or(&name).parse().ok()
 }

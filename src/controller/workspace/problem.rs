@@ -4,7 +4,7 @@ use codeworkspace_api::{condition, reason};
 use codeworkspace_bundle::Inherited;
 
 use super::manifest::Manifest;
-use crate::controller::fault::join;
+use crate::controller::fault::{Fault, join};
 
 /// Why a workspace is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +38,6 @@ impl Problem {
 /// What is wrong with the manifest besides its sources, its command and its runner.
 pub fn of_manifest(manifest: &Manifest, inherited: &Inherited) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if let Some(fault) = &manifest.unread {
-        problems.push(Problem {
-            transient: fault.may_pass(),
-            ..Problem::permanent(None, fault.reason, fault.message.clone())
-        });
-    }
     let of_code = match &manifest.blocks.code {
         Ok(code) => &code.errors,
         Err(wrong) => wrong,
@@ -55,7 +49,12 @@ pub fn of_manifest(manifest: &Manifest, inherited: &Inherited) -> Vec<Problem> {
             join(of_code),
         ));
     }
-    let own = [manifest.blocks.errors.as_slice(), &manifest.errors].concat();
+    // Blocks whose file cannot be read are not wrong for that.
+    let of_blocks = match &manifest.unread {
+        Some(_) => &[],
+        None => manifest.blocks.errors.as_slice(),
+    };
+    let own = [of_blocks, &manifest.errors].concat();
     if !own.is_empty() {
         problems.push(Problem::permanent(
             None,
@@ -77,6 +76,16 @@ pub fn of_manifest(manifest: &Manifest, inherited: &Inherited) -> Vec<Problem> {
         problems.push(Problem::permanent(None, reason::NOT_YET_SUPPORTED, message));
     }
     problems
+}
+
+/// A block stands in a file that cannot be read.
+pub fn unread(fault: &Fault) -> Problem {
+    Problem {
+        condition: Some(condition::RUNNER_RESOLVED),
+        reason: fault.reason,
+        message: fault.message.clone(),
+        transient: fault.may_pass(),
+    }
 }
 
 /// Everything that is accepted so that it can be named. What only a body would need does not matter to a bundle that nothing

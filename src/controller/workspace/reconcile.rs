@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use codeworkspace_api::{
     BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, EffectiveStatus, LastRunStatus,
-    RunPolicy, SourceStatus,
+    RunPolicy, SourceStatus, condition,
 };
 use codeworkspace_bundle::{Bundle, Caps};
 use codeworkspace_source::LinkPolicy;
@@ -27,6 +28,9 @@ use crate::controller::fault::Fault;
 use crate::controller::patch::apply_patch;
 use crate::controller::{Context, Error, FIELD_MANAGER, Readable};
 
+/// A moment after the floor, so that the next look finds it over.
+const AFTER_FLOOR: Duration = Duration::from_secs(1);
+
 /// Brings one workspace to what its spec asks for, and says when to look again.
 pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> Result<Action, Error> {
     if workspace.metadata.deletion_timestamp.is_some() {
@@ -43,7 +47,9 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
     let runner = build::runner(&manifest, &world.inherited, &world.templates);
     let made = make(&lookup, &workspace, &manifest, &world, runner).await?;
     lookup.finish();
-    let faults = made.faults.clone();
+    let mut faults = made.faults.clone();
+    faults.extend(manifest.unread.clone());
+    faults.extend(world.stale_roots().cloned());
     let floating = world.is_floating();
     let moved = moved_tags(&workspace, &world.sources);
     let (found, stored) = deliver(&context, &workspace, &manifest, world, made).await?;
@@ -51,14 +57,30 @@ pub async fn reconcile(workspace: Arc<CodeWorkspace>, context: Arc<Context>) -> 
         manifest.scan_interval,
         floating,
         &faults,
-        found.problems.iter().any(|problem| problem.transient),
+        found
+            .problems
+            .iter()
+            .any(|problem| problem.transient && problem.condition.is_none()),
         &context.configuration.scan,
         spread(&workspace),
     );
-    let status = status::compute(&workspace, found, now);
+    let postponed = lookup.postponed();
+    let delay = postponed.map_or(delay, |wait| delay.min(wait + AFTER_FLOOR));
+    let handled = postponed.is_none();
+    let status = status::compute(&workspace, found, handled, now);
     let digest_changed = stored && digest(workspace.status.as_ref()) != digest(Some(&status));
     write(&context, &workspace, &status).await?;
-    context.events.tags_moved(&workspace, &moved).await;
+    let told: Vec<String> = moved
+        .into_iter()
+        .filter(|moved| {
+            status
+                .sources
+                .iter()
+                .any(|source| source.revision.as_ref() == Some(&moved.now))
+        })
+        .map(|moved| moved.note)
+        .collect();
+    context.events.tags_moved(&workspace, &told).await;
     context.scans.record(&workspace, now);
     if digest_changed {
         apply::remove_old_bundles(&context, &workspace, &status).await?;
@@ -91,6 +113,7 @@ fn spread(workspace: &CodeWorkspace) -> u64 {
 struct Made {
     inputs: Option<String>,
     sources: Vec<SourceStatus>,
+    sources_omitted: Option<i64>,
     bundle: MadeBundle,
     run: Option<codeworkspace_api::RunStatus>,
     runner: Option<codeworkspace_api::RunnerStatus>,
@@ -122,6 +145,7 @@ async fn make(
         return Ok(Made {
             inputs,
             sources: former.sources,
+            sources_omitted: former.sources_omitted,
             bundle: MadeBundle::Former(former.bundle),
             run: former.run,
             runner: runner.ok().flatten().map(|runner| runner.status()),
@@ -133,7 +157,7 @@ async fn make(
     let limit = SignedDuration::from_secs(context.configuration.scan.stale_limit_seconds);
     let files = staleness::within(
         limit,
-        fetch_all(lookup, &world.sources).await,
+        fetch_all(lookup, &world.sources, &Caps::from(context.configuration.bundle)).await,
         &world.sources,
         &former,
         now,
@@ -148,11 +172,13 @@ async fn make(
         &former,
     );
     let mut problems = problem::of_manifest(manifest, &world.inherited);
+    problems.extend(stale_roots(world, &former, limit, now));
     if let Some(kept) = staleness::kept(workspace, &former, &world.sources, &files, now) {
         problems.extend(runner.err());
         return Ok(Made {
             inputs: None,
             sources: kept,
+            sources_omitted: former.sources_omitted,
             bundle: MadeBundle::Former(former.bundle),
             run: former.run,
             runner: former.runner,
@@ -185,6 +211,7 @@ async fn make(
     let ready = problems.is_empty();
     Ok(Made {
         inputs: inputs.filter(|_| ready),
+        sources_omitted: status::omitted(&sources),
         sources,
         bundle: match bundle {
             Some(bundle) if ready => MadeBundle::New(Box::new(bundle), warnings),
@@ -204,7 +231,7 @@ fn inputs(
     world: &World,
     runner: Option<&Runner>,
 ) -> Option<String> {
-    if !problem::of_manifest(manifest, &world.inherited).is_empty() {
+    if !problem::of_manifest(manifest, &world.inherited).is_empty() || world.stale_roots().next().is_some() {
         return None;
     }
     let targets: Option<Vec<&Target>> = world
@@ -254,8 +281,38 @@ fn has_other_blocks(spec: &CodeWorkspaceSpec) -> bool {
     spec.runtime.is_some() || spec.sandbox.is_some()
 }
 
+/// A version tag that leads elsewhere than before.
+struct Moved {
+    now: String,
+    note: String,
+}
+
+/// Roots that hold only manifests grow stale like sources.
+fn stale_roots(
+    world: &World,
+    former: &CodeWorkspaceStatus,
+    limit: SignedDuration,
+    now: jiff::Timestamp,
+) -> Option<Problem> {
+    let fault = world.stale_roots().next()?;
+    let since = former
+        .conditions
+        .iter()
+        .find(|condition| condition.type_ == condition::STALE && condition.status == "True")?;
+    if now.duration_since(since.last_transition_time.0) <= limit {
+        return None;
+    }
+    let fault = staleness::too_long(limit, fault);
+    Some(Problem {
+        condition: Some(condition::SOURCES_RESOLVED),
+        reason: fault.reason,
+        message: fault.message,
+        transient: true,
+    })
+}
+
 /// Version tags that lead elsewhere than at the last look: what they lead to, before and now.
-fn moved_tags(workspace: &CodeWorkspace, sources: &[Looked]) -> Vec<String> {
+fn moved_tags(workspace: &CodeWorkspace, sources: &[Looked]) -> Vec<Moved> {
     let former = workspace.status.iter().flat_map(|status| &status.sources);
     let former: Vec<&SourceStatus> = former.collect();
     let moved = sources.iter().filter_map(|looked| {
@@ -266,10 +323,11 @@ fn moved_tags(workspace: &CodeWorkspace, sources: &[Looked]) -> Vec<String> {
             .iter()
             .find(|former| former.path == looked.field && former.summary == looked.summary)?;
         let before = former.revision.as_ref().filter(|before| **before != now)?;
-        Some(format!(
+        let note = format!(
             "{}: tag {} of {} moved from commit {before} to {now}",
             looked.field, source.reference, source.repository
-        ))
+        );
+        Some(Moved { now, note })
     });
     moved.collect()
 }
@@ -320,6 +378,7 @@ async fn deliver(
     let Made {
         inputs,
         sources,
+        sources_omitted,
         bundle,
         run,
         runner,
@@ -390,7 +449,9 @@ async fn deliver(
             problems,
             has_run,
             last_run,
-            root: world.root.map(|root| root.status()),
+            stale_roots: world.stale_roots().map(|fault| fault.message.clone()).collect(),
+            sources_omitted,
+            root: world.root.as_ref().map(|root| root.status()),
             warnings: manifest.blocks.warnings.clone(),
         },
         stored,

@@ -124,7 +124,10 @@ impl Root {
                     revision: None,
                     warnings: Vec::new(),
                 }),
-                Content::Repository(source, access) => repository::files(source, access, links, lookup).await,
+                Content::Repository(source, access) => {
+                    let commit = self.status.revision.as_deref();
+                    repository::files(source, access, commit, links, lookup).await
+                }
                 Content::Flux(found) => Box::pin(flux::files(found, links, lookup)).await,
                 Content::Volume(volume) => {
                     Box::pin(claim::files(volume, &self.identity, links, lookup)).await

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::configuration::Scan;
-use crate::controller::fault::{CREDENTIAL_RETRY, Fault};
+use crate::controller::fault::{CREDENTIAL_RETRY, Fault, Healing};
 
 /// Share of the interval by which objects are spread, in percent of it to each side.
 const JITTER_PERCENT: u64 = 10;
@@ -27,12 +27,13 @@ pub fn next(
     let interval = scan.interval(wanted);
     let resync = SignedDuration::from_secs(scan.resync_seconds);
     let wanted = if heals || !faults.is_empty() {
-        let retry_after = faults.iter().filter_map(|fault| fault.retry_after).max();
+        let retry_after = faults.iter().filter_map(|fault| fault.retry_after).min();
         let floor = SignedDuration::from_secs(scan.minimum_interval_seconds);
         match retry_after.and_then(|delay| SignedDuration::try_from(delay).ok()) {
             // A credential is read again sooner than the other side is asked again.
             Some(delay) => delay.clamp(floor.min(CREDENTIAL_RETRY), resync.max(floor)),
-            None if heals || faults.iter().any(Fault::may_pass) => floor,
+            None if heals || faults.iter().any(|fault| fault.healing == Healing::ByItself) => floor,
+            // What waits for somebody is looked at when that somebody acts.
             None => interval,
         }
     } else if floating {

@@ -38,6 +38,10 @@ pub struct Found {
     pub has_run: bool,
     /// The run of the current key.
     pub last_run: Option<LastRun>,
+    /// Why roots are the last known ones instead of today's.
+    pub stale_roots: Vec<String>,
+    /// How many sources the list leaves out.
+    pub sources_omitted: Option<i64>,
     /// What stands at the root.
     pub root: Option<RootStatus>,
     /// What should be written otherwise although it works.
@@ -55,8 +59,13 @@ pub struct LastRun {
     pub object: Option<CodeRun>,
 }
 
-/// Computes the status.
-pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeWorkspaceStatus {
+/// Computes the status. `handled` says that what somebody asked to have anew was asked anew.
+pub fn compute(
+    workspace: &CodeWorkspace,
+    found: Found,
+    handled: bool,
+    now: Timestamp,
+) -> CodeWorkspaceStatus {
     let former = workspace.status.clone().unwrap_or_default();
     let last_run = found
         .last_run
@@ -81,11 +90,15 @@ pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeW
         history: history(&former.history, found.bundle.as_ref()),
         bundle: found.bundle,
         inputs: found.inputs,
-        sources_omitted: omitted(&found.sources),
+        sources_omitted: found.sources_omitted,
         sources: found.sources.into_iter().take(SOURCES_MAX).collect(),
         root: found.root,
         warnings: found.warnings,
-        last_handled_reconcile_at: workspace.annotations().get(labels::RECONCILE_AT).cloned(),
+        last_handled_reconcile_at: if handled {
+            workspace.annotations().get(labels::RECONCILE_AT).cloned()
+        } else {
+            former.last_handled_reconcile_at
+        },
         run: found.run,
         runner: found.runner,
         effective: Some(found.effective).filter(|effective| *effective != EffectiveStatus::default()),
@@ -93,8 +106,16 @@ pub fn compute(workspace: &CodeWorkspace, found: Found, now: Timestamp) -> CodeW
     }
 }
 
+/// How many sources there are, those included that the list leaves out.
+fn count(found: &Found) -> usize {
+    let omitted = found
+        .sources_omitted
+        .and_then(|omitted| usize::try_from(omitted).ok());
+    found.sources.len().min(SOURCES_MAX) + omitted.unwrap_or_default()
+}
+
 /// How many sources the list leaves out.
-fn omitted(sources: &[SourceStatus]) -> Option<i64> {
+pub fn omitted(sources: &[SourceStatus]) -> Option<i64> {
     let omitted = sources
         .len()
         .checked_sub(SOURCES_MAX)
@@ -203,7 +224,7 @@ fn set_sources(conditions: &mut Conditions, found: &Found) {
                 condition::SOURCES_RESOLVED,
                 State::True,
                 reason::RESOLVED,
-                format!("{} of {} sources", found.sources.len(), found.sources.len()),
+                format!("{0} of {0} sources", count(found)),
             );
         }
     }
@@ -213,6 +234,7 @@ fn set_sources(conditions: &mut Conditions, found: &Found) {
         .filter(|source| source.state == SourceState::Stale)
         .filter_map(|source| source.error.as_ref())
         .map(|error| error.message.as_str())
+        .chain(found.stale_roots.iter().map(String::as_str))
         .collect();
     if !stale.is_empty() {
         let message = format!("the last good state is used: {}", stale.join("; "));

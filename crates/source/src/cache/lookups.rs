@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::ReferenceKey;
-use crate::clock::later;
+use crate::clock::{later, until};
 use crate::error::{SourceError, SourceErrorReason};
 use crate::store::{Key, Store};
 
@@ -165,9 +165,13 @@ impl Lookups {
         entry.unsaved |= answer.is_ok() && key.reference.cache_class() == CacheClass::Day;
     }
 
-    /// Lets the next look-up ask again as soon as the floor allows.
-    pub(crate) fn expire(&self, key: &ReferenceKey) {
-        self.table().entry(key).expired = true;
+    /// Lets the next look-up ask again as soon as the floor allows, and tells when that is unless it is now.
+    pub(crate) fn expire(&self, key: &ReferenceKey, now: Timestamp) -> Option<Duration> {
+        let mut table = self.table();
+        let entry = table.entry(key);
+        entry.expired = true;
+        let (at, _) = entry.answer.as_ref().filter(|(at, _)| *at <= now)?;
+        Some(until(now, later(*at, self.floor))).filter(|wait| !wait.is_zero())
     }
 
     pub(crate) fn last_good(&self, key: &ReferenceKey) -> Option<CommitId> {
@@ -248,7 +252,11 @@ mod tests {
         let lookups = Lookups::new(Duration::from_secs(30), Store::default());
         assert_eq!(lifetime(&lookups, "main", &Ok(resolved())), Some(29));
         assert_eq!(lifetime(&lookups, "v1.2", &Ok(resolved())), Some(24 * 3600 - 1));
-        lookups.expire(&key("v1.2"));
+        assert_eq!(
+            lookups.expire(&key("v1.2"), at(10)),
+            Some(Duration::from_secs(20))
+        );
+        assert_eq!(lookups.expire(&key("v1.2"), at(40)), None);
         assert_eq!(
             lookups.get(&key("v1.2"), at(29)),
             Some(Ok(resolved())),

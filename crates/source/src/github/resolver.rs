@@ -15,6 +15,8 @@ use super::session::Session;
 use super::{download, lookup};
 use crate::archive::RepositoryTree;
 use crate::cache::{CommitKey, Lookups, Names, ProofKey, Proofs, ReferenceKey, Refusals, Resolved, Trees};
+use jiff::Timestamp;
+
 use crate::clock::Clock;
 use crate::configuration::{ConfigurationError, Endpoints, GithubConfiguration, Limits, Reach};
 use crate::credential::{Access, Asker};
@@ -47,6 +49,11 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
+    /// The time by which answers grow old.
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
     pub(crate) fn new(
         configuration: &GithubConfiguration,
         clock: Arc<dyn Clock>,

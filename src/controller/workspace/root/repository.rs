@@ -1,11 +1,11 @@
 //! A repository as a root.
 
-use codeworkspace_api::RootStatus;
+use codeworkspace_api::{RootStatus, reason};
 use codeworkspace_bundle::code::GithubSource;
 use codeworkspace_source::{Access, LinkPolicy};
 
 use super::{Content, Files, Root};
-use crate::controller::fault::Fault;
+use crate::controller::fault::{Fault, Healing};
 use crate::controller::workspace::lookup::Lookup;
 
 /// Finds the commit.
@@ -37,6 +37,7 @@ pub async fn look_up(source: &GithubSource, lookup: &Lookup<'_>) -> Result<Root,
 pub async fn files(
     source: &GithubSource,
     access: &Access,
+    commit: Option<&str>,
     links: LinkPolicy,
     lookup: &Lookup<'_>,
 ) -> Result<Files, Fault> {
@@ -45,6 +46,17 @@ pub async fn files(
         .materialize(source, links, access)
         .await
         .map_err(|error| Fault::source("root.github", &error))?;
+    if commit.is_some_and(|commit| commit != found.revision.to_string()) {
+        let message = format!(
+            "root.github: {}@{} moved while it was read; it is read again",
+            source.repository, source.reference
+        );
+        return Err(Fault::unresolved(
+            reason::ROOT_NOT_READY,
+            Healing::ByItself,
+            message,
+        ));
+    }
     Ok(Files {
         tree: found.tree,
         revision: None,
