@@ -23,6 +23,7 @@ mod integrity;
 mod isolation;
 mod kstatus;
 mod lifetimes;
+mod long;
 mod outcomes;
 mod policy;
 mod quotas;

@@ -76,7 +76,7 @@ async fn an_upgrade_of_the_operator_restarts_no_runner() {
         let name = workspace.status.clone().unwrap().last_run.unwrap().name;
         let before = story.body_runs(&name).await?;
 
-        Operator::new(&story.client).upgrade(&story.namespace).await?;
+        Operator::new(&story.client).upgrade(&[]).await?;
         reconciled_again(story, body).await?;
 
         let after: Pod = story.api().get(&name).await?;

@@ -143,6 +143,20 @@ impl Repository {
         Ok(count.as_u64().unwrap_or_default())
     }
 
+    /// How often the operator asked GitHub's API about it. Downloads are no part of that.
+    pub async fn api_requests(&self) -> Result<u64> {
+        let requests = self
+            .github
+            .control(Method::GET, "/requests", &Value::Null)
+            .await?;
+        let kinds = requests["repositories"][self.full_name()].as_object();
+        let counted = kinds
+            .into_iter()
+            .flatten()
+            .filter(|(kind, _)| *kind != "download");
+        Ok(counted.filter_map(|(_, count)| count.as_u64()).sum())
+    }
+
     /// Waits until the operator has asked so many times more.
     pub async fn look_ups_later(&self, more: u64) -> Result<()> {
         let wanted = self.look_ups().await? + more;

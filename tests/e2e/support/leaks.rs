@@ -5,18 +5,15 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use codeworkspace_api::{CodeRun, CodeWorkspace, SecretInventory};
-use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, LogParams};
 use kube::core::PartialObjectMeta;
 use serde::Serialize;
 
-use super::Story;
 use super::operator::{NAMESPACE, SELECTOR};
+use super::{Operator, Story};
 
-/// The operator's metrics, through the API server's proxy.
-const METRICS: &str = "/api/v1/namespaces/codeworkspace-system/services/codeworkspace:http/proxy/metrics";
 /// What only stands in secrets: the head of an installation's token, which the server that plays GitHub makes itself, a private key, and
 /// the query of an address that opens a download.
 const TELLTALES: [&str; 3] = ["ghs_", "PRIVATE KEY", "?token="];
@@ -54,8 +51,7 @@ pub async fn leaks(story: &Story) -> Result<Vec<String>> {
             text(&story.list::<PartialObjectMeta<ConfigMap>>().await?)?,
         ),
     ];
-    let metrics = Request::get(METRICS).body(Vec::new())?;
-    places.push(("metrics", story.client.request_text(metrics).await?));
+    places.push(("metrics", Operator::new(&story.client).metrics().await?));
     let operators: Api<Pod> = Api::namespaced(story.client.clone(), NAMESPACE);
     for pod in operators.list(&ListParams::default().labels(SELECTOR)).await? {
         let parameters = LogParams {

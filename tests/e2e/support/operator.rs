@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use http::Request;
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use kube::{Client, ResourceExt as _};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::helm;
 
@@ -18,12 +20,15 @@ pub const NAMESPACE: &str = "codeworkspace-system";
 const NAME: &str = "codeworkspace";
 /// The account that it acts as.
 pub const SERVICE_ACCOUNT: &str = "codeworkspace";
+/// Its metrics, through the API server's proxy.
+const METRICS: &str = "/api/v1/namespaces/codeworkspace-system/services/codeworkspace:http/proxy/metrics";
 /// Selects its pods.
 pub const SELECTOR: &str = "app.kubernetes.io/component=operator";
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The operator as the charts installed it.
 pub struct Operator {
+    client: Client,
     deployments: Api<Deployment>,
     pods: Api<Pod>,
 }
@@ -32,6 +37,7 @@ impl Operator {
     /// The operator of the cluster.
     pub fn new(client: &Client) -> Self {
         Self {
+            client: client.clone(),
             deployments: Api::namespaced(client.clone(), NAMESPACE),
             pods: Api::namespaced(client.clone(), NAMESPACE),
         }
@@ -62,24 +68,26 @@ impl Operator {
         self.ready(1).await
     }
 
-    /// Upgrades its release, as a new version of the chart would: with another pod.
-    pub async fn upgrade(&self, mark: &str) -> Result<()> {
+    /// Upgrades its release with other values, as a new version of the chart would: with another pod, also when the values are the
+    /// former ones.
+    pub async fn upgrade(&self, values: &[&str]) -> Result<()> {
         let former = self.pods().await?;
-        let setting = format!("podAnnotations.story={mark}");
-        helm(&[
+        let mark = format!("podAnnotations.upgraded=at-{}", Timestamp::now().as_millisecond());
+        let mut arguments = vec![
             "upgrade",
             NAME,
             "charts/codeworkspace",
             "--namespace",
             NAMESPACE,
             "--reuse-values",
-            "--set",
-            &setting,
             "--wait",
             "--timeout",
             "2m",
-        ])?
-        .success()?;
+        ];
+        for value in values.iter().chain([&mark.as_str()]) {
+            arguments.extend(["--set", value]);
+        }
+        helm(&arguments)?.success()?;
         self.gone(&former).await?;
         self.ready(1).await
     }
@@ -103,6 +111,40 @@ impl Operator {
             .iter()
             .map(|pod| (pod.uid(), count(pod)))
             .collect())
+    }
+
+    /// Its metrics, as a scraper reads them.
+    pub async fn metrics(&self) -> Result<String> {
+        let request = Request::get(METRICS).body(Vec::new())?;
+        Ok(self.client.request_text(request).await?)
+    }
+
+    /// How often it has looked at a workspace since it started.
+    pub async fn looks(&self) -> Result<u64> {
+        let metrics = self.metrics().await?;
+        let counts = metrics.lines().filter(|line| {
+            line.starts_with("codeworkspace_reconciles_total{") && line.contains("kind=\"CodeWorkspace\"")
+        });
+        let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        Ok(counts.sum())
+    }
+
+    /// Its memory, as the node counts it.
+    pub async fn resident_bytes(&self) -> Result<u64> {
+        let pods = self.pods().await?;
+        let pod = pods.first().context("the operator has no pod")?;
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        let path = format!(
+            "/api/v1/nodes/{}/proxy/stats/summary",
+            node.context("no node yet")?
+        );
+        let summary: Value = self.client.request(Request::get(path).body(Vec::new())?).await?;
+        let of_pods = summary["pods"].as_array().context("no pods in the summary")?;
+        let ours = of_pods
+            .iter()
+            .find(|of_pod| of_pod["podRef"]["uid"].as_str() == pod.metadata.uid.as_deref());
+        ours.and_then(|of_pod| of_pod["containers"][0]["memory"]["rssBytes"].as_u64())
+            .context("the node does not know the operator's memory yet")
     }
 
     async fn pods(&self) -> Result<Vec<Pod>> {
