@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scrape_shows_what_was_total() {
+    fn a_scrape_shows_what_was_counted() {
         let metrics = Metrics::default();
         metrics.reconciled("CodeWorkspace", "ok", Duration::from_millis(3));
         metrics.run_finished("Succeeded");

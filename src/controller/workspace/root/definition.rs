@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use codeworkspace_api::{ConfigMapRoot, FluxKind, Root};
+use codeworkspace_api::{ConfigMapItem, ConfigMapRoot, FluxKind, Root};
 use codeworkspace_bundle::code::{GithubSource, Target};
 use codeworkspace_bundle::{BundlePath, FieldError};
 
@@ -117,15 +117,31 @@ fn define_maps(maps: &[ConfigMapRoot], errors: &mut Vec<FieldError>) -> Vec<MapD
         .enumerate()
         .map(|(index, map)| MapDefinition {
             name: map.name.clone(),
-            items: map.items.as_ref().map(|items| {
-                let items = items.iter().enumerate().filter_map(|(item, entry)| {
-                    let field = format!("root.configMaps[{index}].items[{item}].path");
-                    Some((entry.key.clone(), parse(&field, Some(&entry.path), errors)?))
-                });
-                items.collect()
-            }),
+            items: map
+                .items
+                .as_ref()
+                .map(|items| define_items(&format!("root.configMaps[{index}].items"), items, errors)),
         })
         .collect()
+}
+
+fn define_items(
+    field: &str,
+    items: &[ConfigMapItem],
+    errors: &mut Vec<FieldError>,
+) -> Vec<(String, BundlePath)> {
+    let mut defined: Vec<(String, BundlePath)> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let field = format!("{field}[{index}].path");
+        let Some(path) = parse(&field, Some(&item.path), errors) else {
+            continue;
+        };
+        match defined.iter().find(|(_, other)| *other == path) {
+            Some((key, _)) => errors.push(FieldError::new(field, format!("is given by the key `{key}` too"))),
+            None => defined.push((item.key.clone(), path)),
+        }
+    }
+    defined
 }
 
 fn parse<T: FromStr>(field: &str, text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<T>
@@ -233,9 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn every_path_that_leaves_the_root_is_named() {
+    fn every_path_that_leaves_the_root_or_is_given_twice_is_named() {
         let escapes = define(json!({"configMaps": [
-            {"name": "files", "items": [{"key": "a", "path": "../a"}, {"key": "b", "path": "/b"}]}
+            {"name": "files", "items": [
+                {"key": "a", "path": "../a"}, {"key": "b", "path": "/b"}, {"key": "c", "path": "c"}, {"key": "d", "path": "c"}
+            ]}
         ]}));
         let fields: Vec<_> = escapes
             .unwrap_err()
@@ -246,7 +264,8 @@ mod tests {
             fields,
             [
                 "root.configMaps[0].items[0].path",
-                "root.configMaps[0].items[1].path"
+                "root.configMaps[0].items[1].path",
+                "root.configMaps[0].items[3].path"
             ]
         );
     }
