@@ -9,8 +9,6 @@ pub const READY: &str = "Ready";
 pub const SOURCES_RESOLVED: &str = "SourcesResolved";
 /// `run` and `runner` mean something that this cluster can execute.
 pub const RUNNER_RESOLVED: &str = "RunnerResolved";
-/// Every secret that the manifest names may be used and is there.
-pub const SECRETS_RESOLVED: &str = "SecretsResolved";
 /// Whether the declared network is what pods really get.
 pub const NETWORK_ENFORCED: &str = "NetworkEnforced";
 /// How the run of the current key ended.

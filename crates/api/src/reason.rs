@@ -81,8 +81,6 @@ pub const PIN_REQUIRED: &str = "PinRequired";
 /// The last good state of a source is older than the operator permits.
 pub const STALE_TOO_LONG: &str = "StaleTooLong";
 
-/// No SecretInventory of the namespace has a connector of this driver, or a secret of this slug.
-pub const CONNECTOR_NOT_FOUND: &str = "ConnectorNotFound";
 /// Two connectors of one driver in a namespace; the message names both.
 pub const DUPLICATE_CONNECTOR: &str = "DuplicateConnector";
 /// A connector of a driver that this version does not know.
@@ -93,5 +91,3 @@ pub const SECRET_NOT_READABLE: &str = "SecretNotReadable";
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
 /// The Secret lacks the key, or what is there is no credential.
 pub const SECRET_INVALID: &str = "SecretInvalid";
-/// The other side does not take the credential.
-pub const AUTH_FAILED: &str = "AuthFailed";

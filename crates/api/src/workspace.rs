@@ -224,7 +224,7 @@ pub struct CodeWorkspaceStatus {
     /// The generation that this status speaks of; -1 before the first look, so that a new object never counts as current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// `Ready`, `SourcesResolved`, `RunnerResolved`, `SecretsResolved`, `NetworkEnforced`, `LastRunSucceeded`; `Reconciling`,
+    /// `Ready`, `SourcesResolved`, `RunnerResolved`, `NetworkEnforced`, `LastRunSucceeded`; `Reconciling`,
     /// `Stalled` and `Stale` are there only while true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
