@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::dependencies::Dependency;
 use super::stores::{Stores, Writers};
+use super::turns::Turns;
 use super::watches::{Change, Wanted, Wants, all, kept, tell};
 use super::{Backoff, Context, Error, Readable, Unreadable, inventory, run, workspace};
 use crate::configuration::Configuration;
@@ -29,7 +30,9 @@ use crate::metrics::Metrics;
 /// Longest that the first list of everything may take.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// Objects of one kind that are reconciled at once.
-const CONCURRENCY: u16 = 16;
+const CONCURRENCY: u16 = 64;
+/// Delay of an object whose namespace has no place left.
+const NEXT_TURN: Duration = Duration::from_millis(500);
 
 /// Runs all controllers until `stop`; reconciles that are under way are finished.
 pub async fn controllers(
@@ -224,25 +227,23 @@ impl WantedLooks {
 
     /// A namespace's label says whether its workspaces may follow branches and tags.
     fn namespace(&self, change: &Change<'_, PartialObjectMeta<Namespace>>) {
-        let (Change::Of(namespace) | Change::Gone(namespace)) = *change else {
-            // The workspaces' own list comes with this one.
-            return;
-        };
-        let name = namespace.name_any();
-        let pin = namespace.labels().get(labels::REQUIRE_PIN).cloned();
-        let former = match *change {
-            Change::Gone(_) => lock(&self.pins).remove(&name),
-            _ => lock(&self.pins).insert(name.clone(), pin.clone()),
-        };
-        if former.unwrap_or_default() == pin {
+        if let Change::Of(namespace) | Change::Gone(namespace) = *change
+            && lock(&self.pins).get(&namespace.name_any()) == Some(&pin_of(namespace))
+        {
             return;
         }
+        let namespaces = self.context.stores.namespaces.state();
+        let now: HashMap<String, Option<String>> = namespaces
+            .iter()
+            .map(|namespace| (namespace.name_any(), pin_of(namespace)))
+            .collect();
+        let former = std::mem::replace(&mut *lock(&self.pins), now.clone());
         let workspaces = all(&self.context.stores.workspaces);
-        self.workspaces.look_at(
-            workspaces
-                .into_iter()
-                .filter(|workspace| workspace.namespace.as_ref() == Some(&name)),
-        );
+        self.workspaces
+            .look_at(workspaces.into_iter().filter(|workspace| {
+                let namespace = workspace.namespace.as_deref().unwrap_or_default();
+                former.get(namespace) != now.get(namespace)
+            }));
     }
 
     fn dependents(&self, namespace: &str, dependency: &Dependency) {
@@ -257,6 +258,10 @@ impl WantedLooks {
     fn generations(&self) -> MutexGuard<'_, HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>> {
         lock(&self.generations)
     }
+}
+
+fn pin_of(namespace: &PartialObjectMeta<Namespace>) -> Option<String> {
+    namespace.labels().get(labels::REQUIRE_PIN).cloned()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -397,12 +402,18 @@ async fn drive<K, Reconcile, Reconciled, Refuse, Refused>(
 {
     let backoff = Arc::new(Backoff::default());
     let succeeded = backoff.clone();
+    let turns = Turns::default();
     let (reconcile, refuse) = (Arc::new(reconcile), Arc::new(refuse));
     controller
         .run(
             move |object: Arc<Readable<K>>, context: Arc<Context>| {
                 let (reconcile, refuse, backoff) = (reconcile.clone(), refuse.clone(), succeeded.clone());
+                let turn = turns.take(&object.namespace().unwrap_or_default());
                 async move {
+                    // Held to the end.
+                    let Some(_turn) = turn else {
+                        return Ok(Action::requeue(NEXT_TURN));
+                    };
                     let started = Instant::now();
                     let name = identity(object.as_ref());
                     let object = match &object.0 {

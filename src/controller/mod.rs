@@ -16,6 +16,7 @@ mod run;
 mod scans;
 mod start;
 mod stores;
+mod turns;
 mod watches;
 pub mod workspace;
 

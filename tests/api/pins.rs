@@ -131,8 +131,8 @@ async fn a_cluster_that_wants_pins_needs_no_label() -> Result<()> {
 
 #[tokio::test]
 #[ignore = "needs an API server: cargo xtask test api"]
-async fn what_was_taken_before_the_label_may_be_labelled_and_pinned_but_not_changed_otherwise() -> Result<()>
-{
+async fn what_was_taken_before_the_label_may_be_suspended_and_pinned_but_not_follow_another_branch()
+-> Result<()> {
     let client = server().await?;
     let own = namespace(&client, &[]).await?;
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), &own, &resource("codeworkspaces"));
@@ -153,11 +153,14 @@ async fn what_was_taken_before_the_label_may_be_labelled_and_pinned_but_not_chan
     let team = json!({"metadata": {"labels": {"team": "a"}}});
     api.patch("old", &parameters, &Patch::Merge(&team)).await?;
     let suspended = json!({"spec": {"suspend": true}});
-    assert!(
-        api.patch("old", &parameters, &Patch::Merge(&suspended))
-            .await
-            .is_err()
-    );
+    api.patch("old", &parameters, &Patch::Merge(&suspended)).await?;
+    for other in [
+        json!({"spec": github(&["next"])}),
+        json!({"spec": {"root": {"github": {"repo": "octo/tools", "ref": "main"}}}}),
+    ] {
+        let patched = api.patch("old", &parameters, &Patch::Merge(&other)).await;
+        assert!(patched.is_err(), "{other}");
+    }
     let pinned = json!({"spec": github(&[COMMIT])});
     api.patch("old", &parameters, &Patch::Merge(&pinned)).await?;
     Ok(())

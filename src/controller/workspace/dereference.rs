@@ -319,9 +319,9 @@ async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -
     let links = lookup.links(&leaf.context);
     let identity = match root.at_hand() {
         Some(files) => {
-            let selected =
-                root::select(files, &leaf.base, source, links).map_err(|fault| fault.at(&leaf.path))?;
-            format!("files {}", root::identity_of(&selected.tree))
+            let selected = root::select(files, &leaf.base, source, links, lookup).await;
+            let (_, identity) = selected.map_err(|fault| fault.at(&leaf.path))?;
+            format!("files {identity}")
         }
         None => format!("local {} {} {source:?}", root.identity, leaf.base),
     };
@@ -424,8 +424,8 @@ async fn fetch(lookup: &Lookup<'_>, field: &str, target: &Target) -> Result<File
                 .files(lookup, *links)
                 .await
                 .map_err(|fault| fault.at(field))?;
-            let selected =
-                root::select(&files.tree, base, source, *links).map_err(|fault| fault.at(field))?;
+            let selected = root::select(&files.tree, base, source, *links, lookup).await;
+            let (selected, _) = selected.map_err(|fault| fault.at(field))?;
             Ok(Files {
                 tree: Arc::new(selected.tree),
                 revision: root.status().revision,

@@ -1,6 +1,7 @@
 //! What one look at a workspace asks the world, each thing once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use kube::{Client, ResourceExt as _};
 use tokio::sync::OnceCell;
 
 use super::manifest::links;
+use super::root::config_maps::Keys;
 use super::root::{Root, RootDefinition};
 use crate::controller::connector::{self, GITHUB};
 use crate::controller::fault::{Fault, Healing};
@@ -20,6 +22,9 @@ use crate::controller::{Context, Dependency, Readable};
 
 /// A root, once it was looked up.
 type LookedUpRoot = OnceCell<Result<Arc<Root>, Fault>>;
+
+/// A ConfigMap, once it was read.
+type ReadConfigMap = OnceCell<Result<Arc<Keys>, Fault>>;
 
 /// One look at a workspace.
 pub struct Lookup<'a> {
@@ -33,6 +38,11 @@ pub struct Lookup<'a> {
     dependencies: Mutex<BTreeSet<Dependency>>,
     /// Why the roots could not be read in which a reference would have been looked for first.
     unread: Mutex<BTreeMap<NodeKey, Fault>>,
+    /// Each ConfigMap is read once, whoever's root it is in.
+    config_maps: Mutex<BTreeMap<String, Arc<ReadConfigMap>>>,
+    /// Bytes of ConfigMaps, and steps of globs, so far.
+    bytes: AtomicU64,
+    steps: AtomicU64,
     /// How long an answer is still believed that somebody asked to have anew.
     postponed: Mutex<Option<Duration>>,
 }
@@ -72,8 +82,38 @@ impl<'a> Lookup<'a> {
             roots: Mutex::default(),
             dependencies: Mutex::default(),
             unread: Mutex::default(),
+            config_maps: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            steps: AtomicU64::new(0),
             postponed: Mutex::default(),
         }
+    }
+
+    /// A ConfigMap, read once for all roots that it is in.
+    pub async fn config_map(
+        &self,
+        name: &str,
+        read: impl Future<Output = Result<Arc<Keys>, Fault>>,
+    ) -> Result<Arc<Keys>, Fault> {
+        let cell = {
+            let mut read = self.config_maps.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(read.entry(name.to_owned()).or_default())
+        };
+        cell.get_or_init(|| read).await.clone()
+    }
+
+    /// Counts bytes that were read, and returns how many there are by now.
+    pub fn read(&self, bytes: u64) -> u64 {
+        self.bytes
+            .fetch_add(bytes, Ordering::Relaxed)
+            .saturating_add(bytes)
+    }
+
+    /// Counts steps that globs take, and returns how many there are by now.
+    pub fn spend(&self, steps: u64) -> u64 {
+        self.steps
+            .fetch_add(steps, Ordering::Relaxed)
+            .saturating_add(steps)
     }
 
     /// Notes why the root of a reference's context could not be read.

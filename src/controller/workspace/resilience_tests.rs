@@ -216,3 +216,67 @@ async fn a_token_of_the_cluster_itself_is_never_sent_to_another_service() {
     assert_eq!(error.reason, "SecretInvalid");
     assert_eq!(story.github.requests().api(), 0);
 }
+
+#[tokio::test]
+async fn globs_that_would_take_minutes_are_refused_before_they_are_tried() {
+    let story = Story::new().await;
+    let keys: serde_json::Map<String, Value> = (0..3_000)
+        .map(|number| (format!("{}{number:06}", "a".repeat(240)), json!("")))
+        .collect();
+    story.api.put(
+        &format!("{CONFIG_MAPS}files"),
+        json!({"metadata": {"name": "files"}, "data": keys}),
+    );
+    let glob = format!("*{}b", "a".repeat(200));
+    let sources: Vec<Value> = (0..64)
+        .map(|_| json!({"local": {"path": "./", "glob": glob}}))
+        .collect();
+    story.apply(
+        1,
+        &json!({"root": {"configMaps": [{"name": "files"}]}, "code": {"sources": sources}}),
+    );
+    story.reconcile().await;
+    let status = story.status_of("tool");
+    let too_long = |source: &&codeworkspace_api::SourceStatus| {
+        let error = source.error.as_ref().unwrap();
+        error.message.contains("take too long for the files of its roots")
+    };
+    // Each try takes 3,000 paths of 246 bytes times 202 bytes of the glob; 6 of them are within the budget.
+    assert_eq!(status.sources.iter().filter(too_long).count(), 64 - 6);
+}
+
+#[tokio::test]
+async fn config_maps_are_read_once_for_all_roots_and_only_so_many_bytes_of_them() {
+    let story = Story::new().await;
+    for number in 0..20 {
+        let name = format!("files-{number}");
+        story.api.put(
+            &format!("{CONFIG_MAPS}{name}"),
+            json!({"metadata": {"name": name}, "data": {format!("f{number}"): "x".repeat(1024 * 1024)}}),
+        );
+        let spec = json!({
+            "root": {"configMaps": [{"name": name}]}, "code": {"sources": [{"local": format!("f{number}")}]}
+        });
+        story.apply_as(&format!("lib-{number}"), 1, &spec);
+    }
+    let refers = |count: usize| {
+        let refs: Vec<Value> = (0..count)
+            .map(|number| json!({"ref": format!("./lib-{number}")}))
+            .collect();
+        json!({"code": {"sources": refs}})
+    };
+    story.apply(1, &refers(16));
+    story.reconcile().await;
+    assert_eq!(story.ready().status, "True", "{}", story.ready().message);
+    story.apply(2, &refers(20));
+    story.reconcile().await;
+    assert_eq!(story.ready().reason, "BundleSizeError");
+    assert!(
+        story
+            .ready()
+            .message
+            .contains("more than 16777216 bytes together"),
+        "{}",
+        story.ready().message
+    );
+}

@@ -4,7 +4,7 @@
 //! something needs a file.
 
 mod claim;
-mod config_maps;
+pub mod config_maps;
 mod definition;
 mod flux;
 mod reader;
@@ -12,7 +12,7 @@ mod repository;
 
 use std::sync::{Arc, OnceLock};
 
-use codeworkspace_api::{CodeWorkspace, RootStatus};
+use codeworkspace_api::{CodeWorkspace, RootStatus, reason};
 use codeworkspace_bundle::code::{CacheClass, GithubSource, LocalSource, WorkspacePath};
 use codeworkspace_bundle::{Digest, Entry, FileTree, SelectError, Selected, part_of_root};
 use codeworkspace_source::{Access, LinkPolicy};
@@ -157,13 +157,48 @@ pub fn identity_of(files: &FileTree) -> String {
     Digest::of(&serde_json::to_vec(&parts).unwrap_or_default()).to_string()
 }
 
-/// What a `local` source takes of a root. `base` is the folder that its paths start at.
-pub fn select(
-    files: &FileTree,
+/// Steps that globs may take at one look at a workspace: bytes of a glob times bytes of paths. About a second of one core.
+const STEPS_MAX: u64 = 1_000_000_000;
+
+/// What a `local` source takes of a root, and the digest of it. `base` is the folder that its paths start at.
+pub async fn select(
+    files: &Arc<FileTree>,
     base: &WorkspacePath,
     source: &LocalSource,
     links: LinkPolicy,
-) -> Result<Selected, Fault> {
-    let refused = |error: SelectError| Fault::unresolved(error.reason(), Healing::ByEdit, error.to_string());
-    codeworkspace_bundle::select(&part_of_root(files, base), source, links).map_err(refused)
+    lookup: &Lookup<'_>,
+) -> Result<(Selected, String), Fault> {
+    if lookup.spend(steps(files, source)) > STEPS_MAX {
+        let message = "the globs of this workspace take too long for the files of its roots: use fewer or shorter ones, or narrower folders";
+        return Err(Fault::unresolved(
+            reason::PATH_NOT_FOUND,
+            Healing::ByEdit,
+            message,
+        ));
+    }
+    let (files, base, source) = (Arc::clone(files), base.clone(), source.clone());
+    let selecting = move || {
+        let selected = codeworkspace_bundle::select(&part_of_root(&*files, &base), &source, links)?;
+        let identity = identity_of(&selected.tree);
+        Ok::<_, SelectError>((selected, identity))
+    };
+    beside(lookup, selecting)
+        .await?
+        .map_err(|error| Fault::unresolved(error.reason(), Healing::ByEdit, error.to_string()))
+}
+
+/// Runs heavy work beside the reactor.
+async fn beside<T: Send + 'static>(
+    lookup: &Lookup<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let done = lookup.context().build(work).await;
+    done.map_err(|error| Fault::unresolved(reason::ROOT_NOT_READY, Healing::ByItself, error.to_string()))
+}
+
+fn steps(files: &FileTree, source: &LocalSource) -> u64 {
+    let globs = [source.glob.as_ref(), source.pattern.glob.as_ref()];
+    let glob: usize = globs.into_iter().flatten().map(|glob| glob.as_str().len()).sum();
+    let paths: usize = files.paths().map(|path| path.as_str().len()).sum();
+    (glob as u64).saturating_mul(paths as u64)
 }

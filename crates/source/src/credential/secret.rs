@@ -7,6 +7,9 @@ use rustls_pki_types::pem::PemObject as _;
 /// GitHub signs nothing shorter.
 const SHORTEST_KEY_BYTES: usize = 2048 / 8;
 
+/// Servers refuse longer headers, and such a refusal looks as if it would pass.
+const LONGEST_VALUE_BYTES: usize = 8 * 1024;
+
 /// A Secret's value that cannot be used. Names the key and never shows the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("Secret key `{key}` {problem}")]
@@ -23,6 +26,9 @@ pub enum CredentialProblem {
     /// Nothing, or nothing but line ends.
     #[error("is empty; write the value that GitHub shows")]
     Empty,
+    /// More than any host takes in a header.
+    #[error("has more than {LONGEST_VALUE_BYTES} bytes; is it the value that GitHub shows?")]
+    TooLong,
     /// A space or a line end that is not the last sign.
     #[error(
         "has white space within its value; write the value alone, without quotes, spaces or a second line"
@@ -55,6 +61,9 @@ pub(super) fn value<'a>(key: &'static str, bytes: &'a [u8]) -> Result<&'a str, C
     let bytes = &bytes[..end];
     if bytes.is_empty() {
         return Err(refused(CredentialProblem::Empty));
+    }
+    if bytes.len() > LONGEST_VALUE_BYTES {
+        return Err(refused(CredentialProblem::TooLong));
     }
     if bytes.iter().any(u8::is_ascii_whitespace) {
         return Err(refused(CredentialProblem::WhiteSpace));

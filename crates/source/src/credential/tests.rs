@@ -65,6 +65,7 @@ fn a_token_that_cannot_be_one_is_refused_by_its_key() {
         (b"ghp_\x1b[0m", CredentialProblem::Illegal),
         ("ghp_\u{feff}a".as_bytes(), CredentialProblem::Illegal),
         (b"\xff", CredentialProblem::Illegal),
+        (&[b'a'; 8 * 1024 + 1], CredentialProblem::TooLong),
     ] {
         assert_eq!(token(value).unwrap_err(), refused("token", problem), "{value:?}");
     }
