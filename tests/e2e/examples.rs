@@ -28,6 +28,11 @@ async fn the_examples_do_what_they_say_and_leave_no_difference() {
             ("shell", "      3 the\n      2 dog\n"),
             ("configmap-root", "about.txt: About us\nindex.txt: Welcome\n42\n"),
             ("shared-bundle-user", "Hello again, neighbour!\n"),
+            ("scrape-prices-csv", "kettle,21.50\nteapot,8.00\n"),
+            (
+                "send-templated-email",
+                "goodbye.html welcome.html\n<p>Welcome, reader!</p>\n",
+            ),
         ] {
             let run = ran(story, name).await?;
             assert_eq!(end(&run), End::SUCCEEDED, "{name}: {:?}", run.status);
@@ -71,7 +76,7 @@ async fn the_examples_do_what_they_say_and_leave_no_difference() {
                 workspace.name_any()
             );
         }
-        assert_eq!(workspaces.len(), 9);
+        assert_eq!(workspaces.len(), 11);
         Ok(())
     })
     .await;
