@@ -61,8 +61,8 @@ pub async fn controllers(
         runs: wants_runs,
         inventories: wants_inventories,
         context: context.clone(),
-        generations: Mutex::default(),
-        inventory_generations: Mutex::default(),
+        generations: Generations::default(),
+        inventory_generations: Generations::default(),
         pins: Mutex::default(),
     });
     let watching = tokio::spawn(watch(client.clone(), writers, wants, stop.clone()));
@@ -108,9 +108,9 @@ struct WantedLooks {
     context: Arc<Context>,
     /// The generation of each workspace that was last told to those who refer to it: they build from its spec, and its status, which
     /// changes far more often, does not concern them.
-    generations: Mutex<HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>>,
+    generations: Generations<CodeWorkspace>,
     /// The same of inventories.
-    inventory_generations: Mutex<HashMap<ObjectRef<Readable<SecretInventory>>, Option<i64>>>,
+    inventory_generations: Generations<SecretInventory>,
     /// What each namespace's label says about pins.
     pins: Mutex<HashMap<String, Option<String>>>,
 }
@@ -120,7 +120,7 @@ impl WantedLooks {
         let stores = &self.context.stores;
         let workspace = match *change {
             Change::Any => {
-                self.generations().clear();
+                self.generations.forget();
                 self.context.dependencies.retain_workspaces(|namespace, name| {
                     let workspace = ObjectRef::new(name).within(namespace);
                     stores.workspaces.get(&workspace).is_some()
@@ -132,13 +132,7 @@ impl WantedLooks {
             Change::Of(workspace) | Change::Gone(workspace) => workspace,
         };
         let this = ObjectRef::from_obj(workspace);
-        let generation = match *change {
-            Change::Gone(_) => self.generations().remove(&this),
-            _ => self
-                .generations()
-                .insert(this.clone(), workspace.meta().generation),
-        };
-        if generation != Some(workspace.meta().generation) || matches!(change, Change::Gone(_)) {
+        if self.generations.is_news(change) {
             let namespace = workspace.namespace().unwrap_or_default();
             let stood_for = Dependency::Workspace(workspace.name_any());
             self.dependents(&namespace, &stood_for);
@@ -202,15 +196,8 @@ impl WantedLooks {
                 self.workspaces.look_at(all(&self.context.stores.workspaces));
             }
             Change::Of(inventory) | Change::Gone(inventory) => {
-                let this = ObjectRef::from_obj(inventory);
-                let mut generations = lock(&self.inventory_generations);
-                let former = match *change {
-                    Change::Gone(_) => generations.remove(&this).and(None),
-                    _ => generations.insert(this.clone(), inventory.meta().generation),
-                };
-                drop(generations);
                 // Its status is the operator's own.
-                if former == Some(inventory.meta().generation) {
+                if !self.inventory_generations.is_news(change) {
                     return;
                 }
                 // A connector may be one of two, of which the other stands in another inventory.
@@ -254,9 +241,38 @@ impl WantedLooks {
                 .map(|name| ObjectRef::new(name).within(namespace)),
         );
     }
+}
 
-    fn generations(&self) -> MutexGuard<'_, HashMap<ObjectRef<Readable<CodeWorkspace>>, Option<i64>>> {
-        lock(&self.generations)
+/// The generation of each object that was told last.
+struct Generations<K: Resource<DynamicType = ()> + Clone + 'static>(
+    Mutex<HashMap<ObjectRef<Readable<K>>, Option<i64>>>,
+);
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Default for Generations<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Resource<DynamicType = ()> + Clone + 'static> Generations<K> {
+    fn forget(&self) {
+        lock(&self.0).clear();
+    }
+
+    /// Whether an object has another spec than was told, or is gone.
+    fn is_news(&self, change: &Change<'_, Readable<K>>) -> bool {
+        match *change {
+            Change::Any => true,
+            Change::Gone(object) => {
+                lock(&self.0).remove(&ObjectRef::from_obj(object));
+                true
+            }
+            Change::Of(object) => {
+                let generation = object.meta().generation;
+                let former = lock(&self.0).insert(ObjectRef::from_obj(object), generation);
+                former != Some(generation)
+            }
+        }
     }
 }
 

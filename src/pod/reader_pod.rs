@@ -5,12 +5,12 @@ use codeworkspace_bundle::{BundlePath, Caps, Digest};
 use codeworkspace_protocol::{ReadArguments, RefusedLinks, layout};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
-    PersistentVolumeClaimVolumeSource, Pod, PodSecurityContext, PodSpec, SeccompProfile, Volume, VolumeMount,
+    PersistentVolumeClaimVolumeSource, Pod, PodSpec, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource as _, ResourceExt as _};
 
-use super::run_pod::{kubernetes_arguments, locked_down, mount, quantity, resources};
+use super::run_pod::{kubernetes_arguments, locked_down, mount, quantity, resources, unprivileged};
 use crate::configuration::RunnerImage;
 
 /// Name of the container that reads.
@@ -58,7 +58,6 @@ impl ReaderPod<'_> {
     ///
     /// There is no `fsGroup`: with one, the kubelet would change the owner of every file of the volume.
     pub fn build(&self) -> Pod {
-        let id = i64::from(layout::USER_ID);
         Pod {
             metadata: ObjectMeta {
                 name: Some(self.name()),
@@ -91,16 +90,7 @@ impl ReaderPod<'_> {
                 termination_grace_period_seconds: Some(1),
                 automount_service_account_token: Some(false),
                 enable_service_links: Some(false),
-                security_context: Some(PodSecurityContext {
-                    run_as_non_root: Some(true),
-                    run_as_user: Some(id),
-                    run_as_group: Some(id),
-                    seccomp_profile: Some(SeccompProfile {
-                        type_: "RuntimeDefault".to_owned(),
-                        localhost_profile: None,
-                    }),
-                    ..PodSecurityContext::default()
-                }),
+                security_context: Some(unprivileged()),
                 ..PodSpec::default()
             }),
             status: None,

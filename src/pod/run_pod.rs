@@ -96,16 +96,9 @@ impl RunPod<'_> {
                 image_pull_secrets: Some(self.template.image_pull_secrets.clone())
                     .filter(|secrets| !secrets.is_empty()),
                 security_context: Some(PodSecurityContext {
-                    run_as_non_root: Some(true),
-                    run_as_user: Some(i64::from(layout::USER_ID)),
-                    run_as_group: Some(i64::from(layout::USER_ID)),
                     fs_group: Some(i64::from(layout::USER_ID)),
                     fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-                    seccomp_profile: Some(SeccompProfile {
-                        type_: "RuntimeDefault".to_owned(),
-                        localhost_profile: None,
-                    }),
-                    ..PodSecurityContext::default()
+                    ..unprivileged()
                 }),
                 ..PodSpec::default()
             }),
@@ -281,6 +274,21 @@ pub(super) fn resources(
 
 pub(super) fn quantity(text: &str) -> Quantity {
     Quantity(text.to_owned())
+}
+
+/// What the `restricted` pod security level asks of a pod, and the one user that all our pods have.
+pub(super) fn unprivileged() -> PodSecurityContext {
+    let id = Some(i64::from(layout::USER_ID));
+    PodSecurityContext {
+        run_as_non_root: Some(true),
+        run_as_user: id,
+        run_as_group: id,
+        seccomp_profile: Some(SeccompProfile {
+            type_: "RuntimeDefault".to_owned(),
+            localhost_profile: None,
+        }),
+        ..PodSecurityContext::default()
+    }
 }
 
 /// What the `restricted` pod security level asks of a container, and a read-only root.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use codeworkspace_bundle::{BundlePath, Digest, FileTree, link_destination, nearest_paths};
+use codeworkspace_bundle::{BundlePath, Digest, FileTree, LinkPolicy, link_destination, nearest_paths};
 use futures::future::FutureExt as _;
 use reqwest::{StatusCode, Url, redirect};
 use tokio::sync::Semaphore;
@@ -18,7 +18,6 @@ use crate::archive::{self, Layout, RepositoryTree};
 use crate::configuration::{ConfigurationError, GithubConfiguration, Host, Limits, authority, parse_hosts};
 use crate::error::{SourceError, SourceErrorReason as Reason, listed, quoted};
 use crate::flights::Flights;
-use crate::link_policy::LinkPolicy;
 use crate::recent::RecentTrees;
 
 /// Memory for artifacts that several workspaces use, or one again and again.

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use codeworkspace_bundle::FileTree;
 use codeworkspace_bundle::code::{CommitId, GitReference, GithubSource};
+use codeworkspace_bundle::{FileTree, LinkPolicy};
 
 use crate::archive::RepositoryTree;
 use crate::cache::{ReferenceKey, Resolved};
@@ -25,7 +25,6 @@ use crate::clock::Clock;
 use crate::configuration::{ConfigurationError, GithubConfiguration};
 use crate::credential::Access;
 use crate::error::{SourceError, SourceErrorReason as Reason};
-use crate::link_policy::LinkPolicy;
 use crate::narrow::narrow;
 use resolver::Resolver;
 

@@ -16,18 +16,17 @@ mod credential;
 mod error;
 mod flights;
 mod github;
-mod link_policy;
 mod narrow;
 mod recent;
 mod store;
 
 pub use artifacts::{Artifact, Artifacts};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use codeworkspace_bundle::LinkPolicy;
 pub use configuration::{ConfigurationError, GithubConfiguration};
 pub use credential::{Access, Credential, CredentialError, CredentialProblem};
 pub use error::{ErrorClass, MAXIMUM_MESSAGE_BYTES, SourceError, SourceErrorReason};
 pub use github::{Github, Materialized, RateLimit, Resolution, Statistics};
-pub use link_policy::LinkPolicy;
 pub use recent::RecentTrees;
 #[cfg(feature = "fuzzing")]
 pub use store::fuzzing;

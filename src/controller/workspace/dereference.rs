@@ -320,8 +320,9 @@ async fn look_up_local(lookup: &Lookup<'_>, leaf: &Leaf, source: &LocalSource) -
     let identity = match root.at_hand() {
         Some(files) => {
             let selected = root::select(files, &leaf.base, source, links, lookup).await;
-            let (_, identity) = selected.map_err(|fault| fault.at(&leaf.path))?;
-            format!("files {identity}")
+            let selected = selected.map_err(|fault| fault.at(&leaf.path))?;
+            let digest = root::digest(Arc::new(selected.tree), lookup).await;
+            format!("files {}", digest.map_err(|fault| fault.at(&leaf.path))?)
         }
         None => format!("local {} {} {source:?}", root.identity, leaf.base),
     };
@@ -425,7 +426,7 @@ async fn fetch(lookup: &Lookup<'_>, field: &str, target: &Target) -> Result<File
                 .await
                 .map_err(|fault| fault.at(field))?;
             let selected = root::select(&files.tree, base, source, *links, lookup).await;
-            let (selected, _) = selected.map_err(|fault| fault.at(field))?;
+            let selected = selected.map_err(|fault| fault.at(field))?;
             Ok(Files {
                 tree: Arc::new(selected.tree),
                 revision: root.status().revision,

@@ -142,8 +142,12 @@ impl Root {
     }
 }
 
-/// A digest over all paths and contents.
-pub fn identity_of(files: &FileTree) -> String {
+/// A digest over all paths and contents, computed beside the reactor.
+pub async fn digest(files: Arc<FileTree>, lookup: &Lookup<'_>) -> Result<String, Fault> {
+    beside(lookup, move || digest_of(&files)).await
+}
+
+fn digest_of(files: &FileTree) -> String {
     let parts: Vec<_> = files
         .iter()
         .map(|(path, entry)| match entry {
@@ -160,14 +164,14 @@ pub fn identity_of(files: &FileTree) -> String {
 /// Steps that globs may take at one look at a workspace: bytes of a glob times bytes of paths. About a second of one core.
 const STEPS_MAX: u64 = 1_000_000_000;
 
-/// What a `local` source takes of a root, and the digest of it. `base` is the folder that its paths start at.
+/// What a `local` source takes of a root. `base` is the folder that its paths start at.
 pub async fn select(
     files: &Arc<FileTree>,
     base: &WorkspacePath,
     source: &LocalSource,
     links: LinkPolicy,
     lookup: &Lookup<'_>,
-) -> Result<(Selected, String), Fault> {
+) -> Result<Selected, Fault> {
     if lookup.spend(steps(files, source)) > STEPS_MAX {
         let message = "the globs of this workspace take too long for the files of its roots: use fewer or shorter ones, or narrower folders";
         return Err(Fault::unresolved(
@@ -177,14 +181,9 @@ pub async fn select(
         ));
     }
     let (files, base, source) = (Arc::clone(files), base.clone(), source.clone());
-    let selecting = move || {
-        let selected = codeworkspace_bundle::select(&part_of_root(&*files, &base), &source, links)?;
-        let identity = identity_of(&selected.tree);
-        Ok::<_, SelectError>((selected, identity))
-    };
-    beside(lookup, selecting)
-        .await?
-        .map_err(|error| Fault::unresolved(error.reason(), Healing::ByEdit, error.to_string()))
+    let selecting = move || codeworkspace_bundle::select(&part_of_root(&*files, &base), &source, links);
+    let refused = |error: SelectError| Fault::unresolved(error.reason(), Healing::ByEdit, error.to_string());
+    beside(lookup, selecting).await?.map_err(refused)
 }
 
 /// Runs heavy work beside the reactor.

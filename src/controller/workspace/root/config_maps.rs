@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 
 use super::definition::MapDefinition;
-use super::{Content, Root, beside, identity_of};
+use super::{Content, Root, digest};
 use crate::controller::Dependency;
 use crate::controller::fault::{Fault, Healing};
 use crate::controller::workspace::lookup::Lookup;
@@ -42,8 +42,7 @@ pub async fn look_up(maps: &[MapDefinition], lookup: &Lookup<'_>) -> Result<Root
         add(&mut files, index, map, &found)?;
     }
     let files = Arc::new(files);
-    let hashed = Arc::clone(&files);
-    let identity = beside(lookup, move || identity_of(&hashed)).await?;
+    let identity = digest(Arc::clone(&files), lookup).await?;
     let names: Vec<&str> = maps.iter().map(|map| map.name.as_str()).collect();
     let status = RootStatus {
         kind: "configMaps".to_owned(),

@@ -1,1 +1,0 @@
-pub use codeworkspace_bundle::LinkPolicy;
