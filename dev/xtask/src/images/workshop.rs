@@ -54,6 +54,16 @@ impl Workshop {
     /// Builds an image and gives its identifier: 64 hexadecimal digits, which follow from its content and configuration.
     pub(super) fn build(&self, build: &Build<'_>) -> Result<String> {
         let id_file = self.store.path("tmp/image-id");
+        unless_sealing_failed(|| self.run(build.name, self.build_command(build, &id_file)))?;
+        let id = fs::read_to_string(&id_file)?;
+        let id = id
+            .trim()
+            .strip_prefix("sha256:")
+            .context("buildah wrote an odd image identifier")?;
+        Ok(id.to_owned())
+    }
+
+    fn build_command(&self, build: &Build<'_>, id_file: &Path) -> Command {
         // Layers are kept and reused, nothing is pulled, and the format is the one that `docker save` archives hold.
         let mut command = self
             .store
@@ -66,7 +76,7 @@ impl Workshop {
             .arg("--file")
             .arg(build.dockerfile)
             .arg("--iidfile")
-            .arg(&id_file);
+            .arg(id_file);
         for (name, source) in &build.contexts {
             command.arg("--build-context").arg(format!("{name}={source}"));
         }
@@ -74,13 +84,7 @@ impl Workshop {
             command.arg("--build-arg").arg(format!("{name}={value}"));
         }
         command.arg(build.context);
-        self.run(build.name, command)?;
-        let id = fs::read_to_string(&id_file)?;
-        let id = id
-            .trim()
-            .strip_prefix("sha256:")
-            .context("buildah wrote an odd image identifier")?;
-        Ok(id.to_owned())
+        command
     }
 
     /// Writes an image as an archive of `docker save`'s kind, in which it is called `reference`.
@@ -98,6 +102,21 @@ impl Workshop {
     }
 }
 
+/// Builds again when buildah could not start a step for a reason that passes. Before each step it copies itself into memory
+/// and seals the copy; the kernel refuses the seal while a page of it is still in use elsewhere (`EBUSY`, see `F_SEAL_WRITE` in
+/// fcntl(2)), as happens on a busy machine. The steps before are in the cache.
+fn unless_sealing_failed(mut build: impl FnMut() -> Result<()>) -> Result<()> {
+    const REFUSED_SEAL: &str = "sealing memfd copy: Device or resource busy";
+    const ATTEMPTS: usize = 4;
+    for _ in 1..ATTEMPTS {
+        match build() {
+            Err(error) if error.to_string().contains(REFUSED_SEAL) => {}
+            done => return done,
+        }
+    }
+    build()
+}
+
 /// A limit for the steps of a build that need not be raised for them. Newer versions of buildah raise limits unless told
 /// otherwise, older ones lower their own first, and not every container's root may raise one.
 fn limit(name: &str, own: &Rlimit) -> String {
@@ -109,6 +128,28 @@ fn limit(name: &str, own: &Rlimit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_seal_is_tried_again_and_nothing_else_is() {
+        let attempts = |messages: &[&str]| {
+            let mut count = 0;
+            let result = unless_sealing_failed(|| {
+                count += 1;
+                messages
+                    .get(count - 1)
+                    .map_or(Ok(()), |message| Err(anyhow::anyhow!("operator: {message}")))
+            });
+            (count, result.map_err(|error| error.to_string()))
+        };
+        let seal = "Close_Fd sealing memfd copy: Device or resource busy";
+        assert_eq!(attempts(&[]), (1, Ok(())));
+        assert_eq!(attempts(&[seal, seal]), (3, Ok(())));
+        assert_eq!(
+            attempts(&["no space left"]),
+            (1, Err("operator: no space left".into()))
+        );
+        assert_eq!(attempts(&[seal; 9]), (4, Err(format!("operator: {seal}"))));
+    }
 
     #[test]
     fn the_steps_of_a_build_never_need_a_higher_limit() {
