@@ -7,6 +7,7 @@ mod arguments;
 pub mod layout;
 mod reading;
 mod record;
+pub mod session;
 mod tail;
 
 pub use arguments::{
