@@ -31,6 +31,8 @@ fn template() -> RunnerTemplateSpec {
         languages: vec![RunnerLanguage::Python],
         native: Vec::new(),
         tools: Vec::new(),
+        kernels: Vec::new(),
+        session_limits: None,
         weight: 100,
     }
 }

@@ -54,6 +54,8 @@ async fn an_image_that_cannot_be_pulled_is_given_up_after_the_start_budget() {
                 languages: vec![RunnerLanguage::Python],
                 native: Vec::new(),
                 tools: Vec::new(),
+                kernels: Vec::new(),
+                session_limits: None,
                 // Never picked by itself.
                 weight: 1_000_000,
             },

@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{CustomR
 use kube::core::CustomResourceExt as _;
 use serde_json::json;
 
-use crate::{CodeRun, CodeWorkspace, RunnerTemplate, SecretInventory};
+use crate::{CodeInterpreter, CodeRun, CodeSession, CodeWorkspace, RunnerTemplate, SecretInventory};
 
 /// Every definition of this version, in the order in which they are listed to people.
 pub fn crds() -> Vec<CustomResourceDefinition> {
@@ -13,6 +13,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         not_current_before_the_first_look(CodeRun::crd()),
         RunnerTemplate::crd(),
         not_current_before_the_first_look(SecretInventory::crd()),
+        not_current_before_the_first_look(CodeInterpreter::crd()),
+        not_current_before_the_first_look(CodeSession::crd()),
     ]
 }
 

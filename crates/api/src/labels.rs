@@ -22,6 +22,26 @@ pub const RECONCILE_AT: &str = "codeworkspace.dev/reconcile-at";
 pub const REQUIRE_PIN: &str = "codeworkspace.dev/require-pin";
 /// Value of [`CLASS`] for the pod that reads a volume for `spec.root`.
 pub const CLASS_READER: &str = "reader";
+/// Value of [`CLASS`] for the pod of a session, warm or claimed.
+pub const CLASS_SESSION: &str = "session";
+/// Label of a session's pod: the RunnerTemplate that it was made from, see [`value`].
+pub const TEMPLATE: &str = "codeworkspace.dev/template";
+/// Label of a session's pod: a hash of everything that it was made from. A pod with another hash than new ones get is outdated.
+pub const POOL: &str = "codeworkspace.dev/pool";
+/// Label of a session's pod: [`STATE_WARM`] until a session claims it, then [`STATE_CLAIMED`] for ever.
+pub const STATE: &str = "codeworkspace.dev/state";
+/// Value of [`STATE`]: no session has had this pod.
+pub const STATE_WARM: &str = "warm";
+/// Value of [`STATE`]: a session has this pod, or had it. It is never given to another.
+pub const STATE_CLAIMED: &str = "claimed";
+/// Label of a claimed pod: the CodeSession that has it.
+pub const SESSION: &str = "codeworkspace.dev/session";
+/// Annotation of a session's pod, written when it registers: the digest of its public key, by which the gateway knows it.
+pub const KEY_DIGEST: &str = "codeworkspace.dev/key-digest";
+/// Annotation of a CodeInterpreter that was made through the AgentCore API: the name that the caller gave it.
+pub const AGENTCORE_NAME: &str = "codeworkspace.dev/agentcore-name";
+/// Label of a CodeSession: the CodeInterpreter that it belongs to, see [`value`].
+pub const INTERPRETER: &str = "codeworkspace.dev/interpreter";
 
 /// Longest label value (Kubernetes' limit).
 const LABEL_MAX: usize = 63;

@@ -9,16 +9,22 @@
 mod blocks;
 pub mod condition;
 mod crd;
+mod interpreter;
 mod inventory;
 pub mod labels;
 mod pod;
 pub mod reason;
 mod root;
 mod run;
+mod session;
 mod template;
 mod workspace;
 
 pub use crd::{crds, file_name};
+pub use interpreter::{
+    CodeInterpreter, CodeInterpreterSpec, CodeInterpreterStatus, Commands, DEFAULT_IDENTIFIER,
+    InterpreterNetwork, SessionLanguage, SessionTimeout, WarmPool, WarmPoolStatus,
+};
 pub use inventory::{
     Access, Audit, Connector, ConnectorStatus, Grant, SecretEntry, SecretInventory, SecretInventorySpec,
     SecretInventoryStatus, SecretKind, SecretReference,
@@ -30,7 +36,10 @@ pub use root::{
 pub use run::{
     CodeRun, CodeRunSpec, CodeRunStatus, Outcome, OutcomeReason, StreamStatus, WorkspaceReference,
 };
-pub use template::{ImagePullPolicy, RunnerLanguage, RunnerTemplate, RunnerTemplateSpec};
+pub use session::{
+    CodeSession, CodeSessionSpec, CodeSessionStatus, InterpreterReference, SessionReason, SessionState,
+};
+pub use template::{ImagePullPolicy, RunnerLanguage, RunnerTemplate, RunnerTemplateSpec, SessionLimits};
 pub use workspace::{
     BundleStatus, CodeWorkspace, CodeWorkspaceSpec, CodeWorkspaceStatus, ConcurrencyPolicy, EffectiveStatus,
     LastRunStatus, Links, ResolvedLimits, ResolvedNeeds, RunPolicy, RunStatus, RunnerStatus, SourceFailure,

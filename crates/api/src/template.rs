@@ -45,10 +45,61 @@ pub struct RunnerTemplateSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub tools: Vec<String>,
+    /// Jupyter kernels that the image brings, by the names of their kernelspecs, for example `python3`. A template with
+    /// kernels can be that of a CodeInterpreter: each of its sessions starts all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = 8),
+        inner(length(min = 1, max = 63), regex(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$"))
+    )]
+    pub kernels: Vec<String>,
+    /// What each session of a CodeInterpreter may use. Runs say that themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_limits: Option<SessionLimits>,
     /// Lighter templates are picked first.
     #[serde(default = "default_weight")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub weight: i32,
+}
+
+/// What a session may use.
+#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLimits {
+    /// Mebibytes of memory for everything in the session: kernels, commands and their children.
+    #[serde(default = "default_memory_mb")]
+    #[schemars(range(min = 64, max = 1_048_576))]
+    pub memory_mb: i64,
+    /// Cores, which may be a fraction.
+    #[serde(default = "default_vcpus")]
+    #[schemars(range(min = 0.01, max = 1024.0))]
+    pub vcpus: f64,
+    /// Mebibytes of each of the session's volumes: its files, `/tmp` and the home.
+    #[serde(default = "default_ephemeral_storage_mb")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub ephemeral_storage_mb: i64,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            memory_mb: default_memory_mb(),
+            vcpus: default_vcpus(),
+            ephemeral_storage_mb: default_ephemeral_storage_mb(),
+        }
+    }
+}
+
+fn default_memory_mb() -> i64 {
+    1024
+}
+
+fn default_vcpus() -> f64 {
+    1.0
+}
+
+fn default_ephemeral_storage_mb() -> i64 {
+    1024
 }
 
 fn default_weight() -> i32 {
