@@ -4,18 +4,22 @@
 //! and are never looked at.
 
 mod read;
+mod session;
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
 pub use read::{ReadArguments, RefusedLinks};
+pub use session::{RegisterArguments, ServeArguments};
 
 use crate::layout;
 
 const PREPARE: &str = "prepare";
 const EXEC: &str = "exec";
 const READ: &str = "read";
+const REGISTER: &str = "register";
+const SERVE: &str = "serve";
 
 const BUNDLE: &str = "--bundle";
 const DIGEST: &str = "--digest";
@@ -30,10 +34,10 @@ const GRACE_MS: &str = "--grace-ms";
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ArgumentError {
     /// There is no subcommand at all.
-    #[error("a subcommand is missing; expected `prepare`, `exec` or `read`")]
+    #[error("a subcommand is missing; expected `prepare`, `exec`, `read`, `register` or `serve`")]
     NoSubcommand,
     /// The first word is no subcommand of the runner.
-    #[error("unknown subcommand `{0}`; expected `prepare`, `exec` or `read`")]
+    #[error("unknown subcommand `{0}`; expected `prepare`, `exec`, `read`, `register` or `serve`")]
     UnknownSubcommand(String),
     /// The subcommand has no such option.
     #[error("{subcommand}: unknown argument `{argument}`")]
@@ -121,6 +125,10 @@ pub enum RunnerArguments {
     Exec(ExecArguments),
     /// `runner read …`
     Read(ReadArguments),
+    /// `runner register …`
+    Register(RegisterArguments),
+    /// `runner serve …`
+    Serve(ServeArguments),
 }
 
 impl RunnerArguments {
@@ -132,6 +140,10 @@ usage: runner prepare --bundle FILE --digest sha256:HEX --target DIRECTORY --ins
                    -- COMMAND [ARGUMENT…]
        runner read --folder DIRECTORY [--below PATH] --links keep|skip --max-entries N
                    --max-file-bytes N --max-total-bytes N
+       runner register --operator HOST:PORT --authority BASE64 --token FILE --identity DIRECTORY
+                       --install DIRECTORY [--termination-log FILE]
+       runner serve --identity DIRECTORY --authority BASE64 --root DIRECTORY --port N
+                    [--kernel NAME]… [--termination-log FILE]
 ";
 
     /// Reads a command line without the program's own name.
@@ -140,6 +152,8 @@ usage: runner prepare --bundle FILE --digest sha256:HEX --target DIRECTORY --ins
             Some(PREPARE) => PrepareArguments::parse(arguments).map(Self::Prepare),
             Some(EXEC) => ExecArguments::parse(arguments).map(Self::Exec),
             Some(READ) => ReadArguments::parse(arguments).map(Self::Read),
+            Some(REGISTER) => RegisterArguments::parse(arguments).map(Self::Register),
+            Some(SERVE) => ServeArguments::parse(arguments).map(Self::Serve),
             Some(other) => Err(ArgumentError::UnknownSubcommand(other.to_owned())),
             None => Err(ArgumentError::NoSubcommand),
         }
@@ -172,13 +186,9 @@ impl PrepareArguments {
             PREPARE,
             arguments,
             &[BUNDLE, DIGEST, TARGET, INSTALL, TERMINATION_LOG],
+            &[],
         )?;
-        if rest.is_some() {
-            return Err(ArgumentError::Unknown {
-                subcommand: PREPARE,
-                argument: "--".to_owned(),
-            });
-        }
+        options.without_words(rest)?;
         let target = options.absolute_path(TARGET)?;
         if target.split('/').all(str::is_empty) {
             return Err(options.invalid(
@@ -216,8 +226,8 @@ impl ExecArguments {
 
     /// Reads a command line without the program's own name, subcommand included.
     pub fn parse(arguments: &[String]) -> Result<Self, ArgumentError> {
-        let (mut options, argv) =
-            Options::read(EXEC, arguments, &[WORKDIR, TIMEOUT_MS, GRACE_MS, TERMINATION_LOG])?;
+        let known = [WORKDIR, TIMEOUT_MS, GRACE_MS, TERMINATION_LOG];
+        let (mut options, argv) = Options::read(EXEC, arguments, &known, &[])?;
         let argv = argv
             .filter(|argv| !argv.is_empty())
             .ok_or_else(|| options.missing("-- COMMAND"))?;
@@ -248,6 +258,8 @@ impl ExecArguments {
 struct Options {
     subcommand: &'static str,
     values: BTreeMap<&'static str, String>,
+    /// Values of options that may be given more than once, in the order of the line.
+    repeated: Vec<(&'static str, String)>,
 }
 
 impl Options {
@@ -256,8 +268,13 @@ impl Options {
         subcommand: &'static str,
         arguments: &'a [String],
         known: &[&'static str],
+        repeatable: &[&'static str],
     ) -> Result<(Self, Option<&'a [String]>), ArgumentError> {
-        let mut values = BTreeMap::new();
+        let mut options = Self {
+            subcommand,
+            values: BTreeMap::new(),
+            repeated: Vec::new(),
+        };
         match arguments.first() {
             Some(first) if first == subcommand => {}
             Some(other) => return Err(ArgumentError::UnknownSubcommand(other.clone())),
@@ -266,10 +283,11 @@ impl Options {
         let mut rest = &arguments[1..];
         while let Some((argument, after)) = rest.split_first() {
             if argument == "--" {
-                return Ok((Self { subcommand, values }, Some(after)));
+                return Ok((options, Some(after)));
             }
             let option = known
                 .iter()
+                .chain(repeatable)
                 .copied()
                 .find(|option| option == argument)
                 .ok_or_else(|| ArgumentError::Unknown {
@@ -279,16 +297,40 @@ impl Options {
             let (value, after) = after
                 .split_first()
                 .ok_or(ArgumentError::NoValue { subcommand, option })?;
-            if values.insert(option, value.clone()).is_some() {
+            if repeatable.contains(&option) {
+                options.repeated.push((option, value.clone()));
+            } else if options.values.insert(option, value.clone()).is_some() {
                 return Err(ArgumentError::Twice { subcommand, option });
             }
             rest = after;
         }
-        Ok((Self { subcommand, values }, None))
+        Ok((options, None))
+    }
+
+    /// For subcommands that have nothing to do with a body.
+    fn without_words(&self, words: Option<&[String]>) -> Result<(), ArgumentError> {
+        match words {
+            None => Ok(()),
+            Some(_) => Err(ArgumentError::Unknown {
+                subcommand: self.subcommand,
+                argument: "--".to_owned(),
+            }),
+        }
+    }
+
+    fn required(&mut self, option: &'static str) -> Result<String, ArgumentError> {
+        self.values.remove(option).ok_or_else(|| self.missing(option))
+    }
+
+    fn repeated(&mut self, option: &'static str) -> Vec<String> {
+        self.repeated
+            .extract_if(.., |(name, _)| *name == option)
+            .map(|(_, value)| value)
+            .collect()
     }
 
     fn absolute_path(&mut self, option: &'static str) -> Result<String, ArgumentError> {
-        let value = self.values.remove(option).ok_or_else(|| self.missing(option))?;
+        let value = self.required(option)?;
         self.check_absolute(option, value)
     }
 
@@ -308,7 +350,7 @@ impl Options {
     }
 
     fn digest(&mut self) -> Result<String, ArgumentError> {
-        let value = self.values.remove(DIGEST).ok_or_else(|| self.missing(DIGEST))?;
+        let value = self.required(DIGEST)?;
         let well_formed = value.strip_prefix("sha256:").is_some_and(|hex| {
             hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         });

@@ -22,6 +22,21 @@ pub const BUNDLE_KEY: &str = "bundle.tar.gz";
 /// Directory at which `runner read` finds the volume whose files it reads.
 pub const ROOT_DIRECTORY: &str = "/codeworkspace-root";
 
+/// Directory (an `emptyDir` of memory) that holds a session pod's certificate and key, in both of its containers.
+pub const IDENTITY_DIRECTORY: &str = "/codeworkspace-identity";
+
+/// File name of the pod's certificate below [`IDENTITY_DIRECTORY`], PEM.
+pub const CERTIFICATE_FILE: &str = "certificate.pem";
+
+/// File name of the pod's private key below [`IDENTITY_DIRECTORY`], PEM (PKCS #8). `runner serve` removes it once it is loaded.
+pub const KEY_FILE: &str = "key.pem";
+
+/// Directory at which the pod's projected token is mounted, in the init container only.
+pub const TOKEN_DIRECTORY: &str = "/var/run/secrets/codeworkspace.dev";
+
+/// File name of the token below [`TOKEN_DIRECTORY`].
+pub const TOKEN_FILE: &str = "token";
+
 /// Where the bundle is unpacked and the body starts, unless the workspace's `volume.mountPath` says otherwise.
 pub const DEFAULT_MOUNT: &str = "/workspace";
 

@@ -11,7 +11,8 @@ pub mod session;
 mod tail;
 
 pub use arguments::{
-    ArgumentError, ExecArguments, PrepareArguments, ReadArguments, RefusedLinks, RunnerArguments,
+    ArgumentError, ExecArguments, PrepareArguments, ReadArguments, RefusedLinks, RegisterArguments,
+    RunnerArguments, ServeArguments,
 };
 pub use reading::{
     BEGIN, FailedReading, FinishedReading, MAX_REPORT_BYTES, ReadFailure, ReadReport, ReadingReader,

@@ -54,8 +54,14 @@ pub enum Cause {
     DigestMismatch,
     /// The bundle could not be read or written to its volume. From `prepare`.
     UnpackFailed,
-    /// The runner could not be copied into its volume. From `prepare`.
+    /// The runner could not be copied into its volume. From `prepare` and `register`.
     InstallFailed,
+    /// The pod's key could not be made, or the operator did not take its digest. From `register`.
+    RegistrationFailed,
+    /// Nobody used the session for as long as it may be idle, so that its runner ended it. From `serve`, with exit code 0.
+    IdleTimeout,
+    /// The gateway, or whoever ends pods, asked the session's runner to end. From `serve`, with exit code 0.
+    Stopped,
 }
 
 /// One output stream of a body.
@@ -243,11 +249,16 @@ impl RunRecord {
                         reported_code != reported_signal,
                         "a body ends with either exitCode or signal",
                     ),
+                    Cause::IdleTimeout | Cause::Stopped => require(
+                        self.exit_code == Some(0) && !reported_signal && self.message.is_some(),
+                        "a session ends in order with exitCode 0 and a message",
+                    ),
                     Cause::SpawnFailed
                     | Cause::RunnerFailed
                     | Cause::DigestMismatch
                     | Cause::UnpackFailed
-                    | Cause::InstallFailed => require(
+                    | Cause::InstallFailed
+                    | Cause::RegistrationFailed => require(
                         !reported_code && !reported_signal && self.message.is_some(),
                         "without a body there is a message and neither exitCode nor signal",
                     ),

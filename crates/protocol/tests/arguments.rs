@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use codeworkspace_protocol::{
-    ArgumentError, ExecArguments, PrepareArguments, ReadArguments, RefusedLinks, RunnerArguments, layout,
+    ArgumentError, ExecArguments, PrepareArguments, ReadArguments, RefusedLinks, RegisterArguments,
+    RunnerArguments, ServeArguments, layout, session,
 };
 use proptest::prelude::*;
 
@@ -78,6 +79,84 @@ fn the_container_commands_are_these() {
 }
 
 #[test]
+fn the_commands_of_a_sessions_containers_are_these() {
+    let register = RegisterArguments {
+        operator: "10.96.0.7:8443".to_owned(),
+        authority: "LS0tLS1CRUdJTg==".to_owned(),
+        token: format!("{}/{}", layout::TOKEN_DIRECTORY, layout::TOKEN_FILE),
+        identity: layout::IDENTITY_DIRECTORY.to_owned(),
+        install: layout::TOOLS_DIRECTORY.to_owned(),
+        termination_log: layout::TERMINATION_LOG.to_owned(),
+    };
+    assert_eq!(
+        register.to_args().join(" "),
+        "register --operator 10.96.0.7:8443 --authority LS0tLS1CRUdJTg== --token /var/run/secrets/codeworkspace.dev/token \
+         --identity /codeworkspace-identity --install /codeworkspace --termination-log /dev/termination-log"
+    );
+    let serve = ServeArguments {
+        identity: layout::IDENTITY_DIRECTORY.to_owned(),
+        authority: "LS0tLS1CRUdJTg==".to_owned(),
+        root: layout::DEFAULT_MOUNT.to_owned(),
+        kernels: words(&["python3", "javascript"]),
+        port: session::PORT,
+        termination_log: layout::TERMINATION_LOG.to_owned(),
+    };
+    assert_eq!(
+        serve.to_args().join(" "),
+        "serve --identity /codeworkspace-identity --authority LS0tLS1CRUdJTg== --root /workspace --port 7070 \
+         --termination-log /dev/termination-log --kernel python3 --kernel javascript"
+    );
+}
+
+#[test]
+fn a_sessions_wrong_lines_are_refused_with_what_was_expected() {
+    let serve = |more: &[&'static str]| {
+        let line = ["serve", "--identity", "/i", "--authority", "YQ==", "--root", "/w"];
+        refusal(&[&line[..], more].concat())
+    };
+    assert_eq!(serve(&[]), "serve: `--port` is missing");
+    assert_eq!(
+        serve(&["--port", "70000"]),
+        "serve: `--port 70000`: must be a TCP port"
+    );
+    assert_eq!(serve(&["--port", "+7"]), "serve: `--port +7`: must be a TCP port");
+    assert_eq!(
+        serve(&["--port", "1", "--kernel", "../python3"]),
+        "serve: `--kernel ../python3`: must be a kernelspec's name: letters, digits, `.`, `_` and `-`"
+    );
+    assert_eq!(
+        serve(&["--port", "1", "--kernel", "a", "--kernel", "a"]),
+        "serve: `--kernel a`: was named before"
+    );
+    assert_eq!(serve(&["--port", "1", "--", "x"]), "serve: unknown argument `--`");
+    let register = |operator, authority| {
+        refusal(&[
+            "register",
+            "--operator",
+            operator,
+            "--authority",
+            authority,
+            "--token",
+            "/t",
+            "--identity",
+            "/i",
+            "--install",
+            "/c",
+        ])
+    };
+    for operator in ["10.0.0.1", ":8443", "a b:1", "a:", "a:99999"] {
+        assert_eq!(
+            register(operator, "YQ=="),
+            format!("register: `--operator {operator}`: must be a host and a port, as in `10.0.0.1:8443`")
+        );
+    }
+    assert_eq!(
+        register("a:1", "-----BEGIN"),
+        "register: `--authority -----BEGIN`: must be a certificate's PEM in base64"
+    );
+}
+
+#[test]
 fn the_termination_log_is_where_kubelet_looks_unless_said_otherwise() {
     let parsed = RunnerArguments::parse(&words(&prepare_line(&[]))).unwrap();
     let expected = PrepareArguments {
@@ -117,8 +196,8 @@ fn every_wrong_line_is_refused_with_what_was_expected() {
     assert_eq!(RunnerArguments::parse(&[]), Err(ArgumentError::NoSubcommand));
     let cases: &[(&[&str], &str)] = &[
         (
-            &["serve"],
-            "unknown subcommand `serve`; expected `prepare`, `exec` or `read`",
+            &["start"],
+            "unknown subcommand `start`; expected `prepare`, `exec`, `read`, `register` or `serve`",
         ),
         (&["exec", "--shell"], "exec: unknown argument `--shell`"),
         (&["exec", "--workdir=/w"], "exec: unknown argument `--workdir=/w`"),
@@ -200,11 +279,23 @@ proptest! {
         timeout_ms in proptest::option::of(1..=u64::MAX), grace_ms in any::<u64>(),
         program in ".{1,20}", arguments in proptest::collection::vec(".{0,20}", 0..5),
         below in proptest::option::of("[a-z -]{1,9}(/[a-z…]{1,9}){0,3}"), skip in any::<bool>(), limits in any::<[u64; 3]>(),
+        port in any::<u16>(), authority in "[A-Za-z0-9+/]{1,20}={0,2}",
+        kernels in proptest::collection::btree_set("[a-z0-9_-][a-z0-9._-]{0,9}", 0..4),
     ) {
         let links = if skip { RefusedLinks::Skip } else { RefusedLinks::Fail };
         let [max_entries, max_file_bytes, max_total_bytes] = limits;
         let read = ReadArguments { folder: workdir.clone(), below, links, max_entries, max_file_bytes, max_total_bytes };
         prop_assert_eq!(RunnerArguments::parse(&read.to_args()), Ok(RunnerArguments::Read(read)));
+        let register = RegisterArguments {
+            operator: format!("[::1]:{port}"), authority: authority.clone(), token: bundle.clone(), identity: target.clone(),
+            install: install.clone(), termination_log: termination_log.clone(),
+        };
+        prop_assert_eq!(RunnerArguments::parse(&register.to_args()), Ok(RunnerArguments::Register(register)));
+        let kernels = kernels.into_iter().collect();
+        let serve = ServeArguments {
+            identity: target.clone(), authority, root: workdir.clone(), kernels, port, termination_log: termination_log.clone(),
+        };
+        prop_assert_eq!(RunnerArguments::parse(&serve.to_args()), Ok(RunnerArguments::Serve(serve)));
         let prepare = PrepareArguments { bundle, digest, target, install, termination_log: termination_log.clone() };
         prop_assert_eq!(RunnerArguments::parse(&prepare.to_args()), Ok(RunnerArguments::Prepare(prepare)));
         let argv = std::iter::once(program).chain(arguments).collect();
@@ -215,7 +306,7 @@ proptest! {
     #[test]
     fn no_line_is_too_strange_to_be_answered(line in proptest::collection::vec(".{0,12}", 0..8)) {
         let _ = RunnerArguments::parse(&line);
-        for subcommand in ["prepare", "exec", "read"] {
+        for subcommand in ["prepare", "exec", "read", "register", "serve"] {
             let _ = RunnerArguments::parse(&[&[subcommand.to_owned()], &line[..]].concat());
         }
     }

@@ -60,6 +60,18 @@ fn the_format_on_the_wire_is_this() {
 }
 
 #[test]
+fn a_sessions_end_in_order_is_read_back() {
+    for cause in [Cause::IdleTimeout, Cause::Stopped] {
+        let start = "2026-03-01T10:00:00Z".parse().unwrap();
+        let mut record = RunRecord::running(start).finished(start, cause);
+        record.exit_code = Some(0);
+        record.message = Some("nobody called for 60 s".to_owned());
+        assert_eq!(RunRecord::parse(&record.to_message()), Ok(record.clone()));
+        assert_eq!(record.container_exit_code(), Some(0));
+    }
+}
+
+#[test]
 fn an_end_before_the_start_is_never_written() {
     let start = "2026-03-01T10:00:00Z".parse().unwrap();
     let record = RunRecord::running(start).finished("2026-03-01T09:00:00Z".parse().unwrap(), Cause::Exited);
@@ -119,6 +131,7 @@ fn a_record_that_contradicts_itself_is_not_believed() {
     let end = r#""finishedAt":"2026-03-01T10:00:02Z","#;
     let ends_with_either = "a body ends with either exitCode or signal";
     let without_body = "without a body there is a message and neither exitCode nor signal";
+    let in_order = "a session ends in order with exitCode 0 and a message";
     let cases: &[(&[(&str, &str)], &str)] = &[
         (
             &[("\"Finished\"", "\"Running\"")],
@@ -171,6 +184,15 @@ fn a_record_that_contradicts_itself_is_not_believed() {
                 ("Exited", "DigestMismatch"),
                 (r#""exitCode":3"#, r#""exitCode":3,"message":"no""#),
             ],
+            without_body,
+        ),
+        (&[("Exited", "IdleTimeout")], in_order),
+        (
+            &[("Exited", "Stopped"), (r#""exitCode":3"#, r#""exitCode":0"#)],
+            in_order,
+        ),
+        (
+            &[("Exited", "RegistrationFailed"), (r#""exitCode":3,"#, "")],
             without_body,
         ),
         (

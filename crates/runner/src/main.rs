@@ -22,6 +22,10 @@ fn main() -> ExitCode {
         Ok(RunnerArguments::Prepare(arguments)) => prepare::prepare(&arguments),
         Ok(RunnerArguments::Exec(arguments)) => exec::exec(&arguments),
         Ok(RunnerArguments::Read(arguments)) => read::read(&arguments),
+        Ok(RunnerArguments::Register(_) | RunnerArguments::Serve(_)) => {
+            eprintln!("runner: this runner serves no sessions");
+            ExitCode::from(EXIT_USAGE)
+        }
         Err(error) => {
             eprint!("runner: {error}\n{}", RunnerArguments::USAGE);
             ExitCode::from(EXIT_USAGE)

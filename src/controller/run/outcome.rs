@@ -175,8 +175,13 @@ fn believed(terminated: &ContainerStateTerminated) -> Option<RunRecord> {
             Some(terminated.exit_code) == record.container_exit_code().map(i32::from)
         }
         Cause::SpawnFailed | Cause::RunnerFailed => terminated.exit_code != 0,
-        // Only `prepare` writes these.
-        Cause::DigestMismatch | Cause::UnpackFailed | Cause::InstallFailed => false,
+        // Only init containers and sessions write these.
+        Cause::DigestMismatch
+        | Cause::UnpackFailed
+        | Cause::InstallFailed
+        | Cause::RegistrationFailed
+        | Cause::IdleTimeout
+        | Cause::Stopped => false,
     };
     (record.state == RunState::Finished && fits).then_some(record)
 }
@@ -305,7 +310,15 @@ fn settled_by_record(record: &RunRecord) -> Settled {
         Some(Cause::SpawnFailed) => Settled::new(Outcome::StartError, OutcomeReason::CommandNotStarted, said),
         Some(Cause::RunnerFailed) => Settled::new(Outcome::Lost, OutcomeReason::NoRecord, said),
         // `believed` lets none of these through.
-        Some(Cause::DigestMismatch | Cause::UnpackFailed | Cause::InstallFailed) | None => Settled::new(
+        Some(
+            Cause::DigestMismatch
+            | Cause::UnpackFailed
+            | Cause::InstallFailed
+            | Cause::RegistrationFailed
+            | Cause::IdleTimeout
+            | Cause::Stopped,
+        )
+        | None => Settled::new(
             Outcome::Failed,
             OutcomeReason::NoRecord,
             "the runner's record is not that of a body",

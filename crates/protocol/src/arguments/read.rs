@@ -64,13 +64,8 @@ impl ReadArguments {
     /// Reads a command line without the program's own name, subcommand included.
     pub fn parse(arguments: &[String]) -> Result<Self, ArgumentError> {
         let known = [FOLDER, BELOW, LINKS, MAX_ENTRIES, MAX_FILE_BYTES, MAX_TOTAL_BYTES];
-        let (mut options, rest) = Options::read(READ, arguments, &known)?;
-        if rest.is_some() {
-            return Err(ArgumentError::Unknown {
-                subcommand: READ,
-                argument: "--".to_owned(),
-            });
-        }
+        let (mut options, rest) = Options::read(READ, arguments, &known, &[])?;
+        options.without_words(rest)?;
         let links = match options.values.remove(LINKS) {
             None => return Err(options.missing(LINKS)),
             Some(links) if links == KEEP => RefusedLinks::Fail,
