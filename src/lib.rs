@@ -1,5 +1,6 @@
 //! The operator: controllers of `codeworkspace.dev` and everything that they need.
 
+pub mod authority;
 pub mod configuration;
 pub mod controller;
 pub mod http;

@@ -30,6 +30,8 @@ use tokio::sync::Semaphore;
 pub use backoff::Backoff;
 pub use dependencies::{Dependencies, Dependency};
 pub use events::Events;
+#[cfg(test)]
+pub(crate) use fake_api::FakeApi;
 pub use readable::{Readable, Unreadable};
 pub use scans::Scans;
 pub use start::start;
