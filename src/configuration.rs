@@ -33,6 +33,9 @@ pub struct Configuration {
     /// Whether artifacts of Flux may be a root, and where they are.
     #[serde(default)]
     pub flux: Flux,
+    /// Sessions of interpreters; without it nobody looks after them.
+    #[serde(default)]
+    pub sessions: Option<Sessions>,
     /// The image that brings the runner into pods.
     pub runner_image: RunnerImage,
 }
@@ -174,6 +177,61 @@ impl Default for Flux {
             hosts: vec!["source-controller.flux-system.svc.cluster.local.".to_owned()],
         }
     }
+}
+
+/// Limits of sessions, and the release that looks after them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sessions {
+    /// The release that operator and gateway belong to.
+    pub release: Release,
+    /// Name of the Service, in the release's namespace, through which pods reach the registration endpoint.
+    pub service: String,
+    /// Most pods of sessions in one namespace, waiting and claimed ones together.
+    #[serde(default = "Sessions::maximum_pods_per_namespace")]
+    pub maximum_pods_per_namespace: i32,
+    /// Seconds from a pod's creation until its kernels are ready (scheduling, image pulls, registration). Then it is given up.
+    #[serde(default = "Sessions::start_budget_seconds")]
+    pub start_budget_seconds: i64,
+    /// Seconds of that which the kernels may take.
+    #[serde(default = "Sessions::kernel_start_seconds")]
+    pub kernel_start_seconds: i64,
+    /// Age of a waiting pod at which it is replaced, when no interpreter says something else.
+    #[serde(default = "Sessions::day")]
+    pub maximum_age_seconds: i64,
+    /// Seconds that the record of a session stays after its end.
+    #[serde(default = "Sessions::day")]
+    pub record_seconds: i64,
+}
+
+impl Sessions {
+    fn maximum_pods_per_namespace() -> i32 {
+        100
+    }
+
+    fn start_budget_seconds() -> i64 {
+        300
+    }
+
+    fn kernel_start_seconds() -> i64 {
+        120
+    }
+
+    fn day() -> i64 {
+        86_400
+    }
+}
+
+/// Which pods are the release's own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Release {
+    /// Its namespace.
+    pub namespace: String,
+    /// Value of the label `app.kubernetes.io/name` of its pods.
+    pub name: String,
+    /// Value of their label `app.kubernetes.io/instance`.
+    pub instance: String,
 }
 
 /// The image that brings the runner into pods.

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource as _, ResourceExt as _};
 
-use super::run_pod::{kubernetes_arguments, locked_down, mount, quantity, resources, unprivileged};
+use super::parts::{kubernetes_arguments, locked_down, mount, quantity, resources, unprivileged};
 use crate::configuration::RunnerImage;
 
 /// Name of the container that reads.

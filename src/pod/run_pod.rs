@@ -5,13 +5,15 @@ use codeworkspace_api::{
 };
 use codeworkspace_protocol::{ExecArguments, PrepareArguments, layout};
 use k8s_openapi::api::core::v1::{
-    Capabilities, ConfigMapVolumeSource, Container, EmptyDirVolumeSource, KeyToPath, Pod, PodSecurityContext,
-    PodSpec, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    ConfigMapVolumeSource, Container, KeyToPath, Pod, PodSpec, Volume, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource as _;
 
+use super::parts::{
+    empty_dir, kubernetes_arguments, locked_down, millicores, mount, quantity, resources,
+    unprivileged_with_volumes,
+};
 use crate::configuration::{RunnerImage, Runs};
 
 /// Name of the init container that brings runner and bundle.
@@ -95,11 +97,7 @@ impl RunPod<'_> {
                 enable_service_links: Some(false),
                 image_pull_secrets: Some(self.template.image_pull_secrets.clone())
                     .filter(|secrets| !secrets.is_empty()),
-                security_context: Some(PodSecurityContext {
-                    fs_group: Some(i64::from(layout::USER_ID)),
-                    fs_group_change_policy: Some("OnRootMismatch".to_owned()),
-                    ..unprivileged()
-                }),
+                security_context: Some(unprivileged_with_volumes()),
                 ..PodSpec::default()
             }),
             status: None,
@@ -164,10 +162,7 @@ impl RunPod<'_> {
             "{}Mi",
             self.limits.memory_mb.saturating_add(WRAPPER_MEMORY_MIB)
         ));
-        let cpu = self
-            .limits
-            .vcpus
-            .map_or_else(|| "1".to_owned(), |cores| format!("{}m", (cores * 1000.0).ceil()));
+        let cpu = self.limits.vcpus.map_or_else(|| "1".to_owned(), millicores);
         Container {
             name: BODY.to_owned(),
             image: Some(self.template.image.clone()),
@@ -223,85 +218,6 @@ impl RunPod<'_> {
             empty_dir("tmp", &scratch),
             empty_dir("home", &scratch),
         ]
-    }
-}
-
-/// Kubernetes expands `$(NAME)` in arguments; `$$` stands for one dollar sign. A body's words are never expanded.
-pub(super) fn kubernetes_arguments(arguments: Vec<String>) -> Vec<String> {
-    arguments
-        .into_iter()
-        .map(|argument| argument.replace('$', "$$"))
-        .collect()
-}
-
-fn empty_dir(name: &str, size_limit: &str) -> Volume {
-    Volume {
-        name: name.to_owned(),
-        empty_dir: Some(EmptyDirVolumeSource {
-            size_limit: Some(quantity(size_limit)),
-            medium: None,
-        }),
-        ..Volume::default()
-    }
-}
-
-pub(super) fn mount(name: &str, path: &str) -> VolumeMount {
-    VolumeMount {
-        name: name.to_owned(),
-        mount_path: path.to_owned(),
-        ..VolumeMount::default()
-    }
-}
-
-pub(super) fn resources(
-    memory_request: &Quantity,
-    memory_limit: &Quantity,
-    cpu_request: &str,
-    cpu_limit: &str,
-) -> ResourceRequirements {
-    ResourceRequirements {
-        requests: Some(BTreeMap::from([
-            ("cpu".to_owned(), quantity(cpu_request)),
-            ("memory".to_owned(), memory_request.clone()),
-        ])),
-        limits: Some(BTreeMap::from([
-            ("cpu".to_owned(), quantity(cpu_limit)),
-            ("memory".to_owned(), memory_limit.clone()),
-        ])),
-        claims: None,
-    }
-}
-
-pub(super) fn quantity(text: &str) -> Quantity {
-    Quantity(text.to_owned())
-}
-
-/// What the `restricted` pod security level asks of a pod, and the one user that all our pods have.
-pub(super) fn unprivileged() -> PodSecurityContext {
-    let id = Some(i64::from(layout::USER_ID));
-    PodSecurityContext {
-        run_as_non_root: Some(true),
-        run_as_user: id,
-        run_as_group: id,
-        seccomp_profile: Some(SeccompProfile {
-            type_: "RuntimeDefault".to_owned(),
-            localhost_profile: None,
-        }),
-        ..PodSecurityContext::default()
-    }
-}
-
-/// What the `restricted` pod security level asks of a container, and a read-only root.
-pub(super) fn locked_down() -> SecurityContext {
-    SecurityContext {
-        allow_privilege_escalation: Some(false),
-        capabilities: Some(Capabilities {
-            drop: Some(vec!["ALL".to_owned()]),
-            add: None,
-        }),
-        read_only_root_filesystem: Some(true),
-        run_as_non_root: Some(true),
-        ..SecurityContext::default()
     }
 }
 

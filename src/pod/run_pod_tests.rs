@@ -104,7 +104,7 @@ fn a_workspace_chooses_mount_size_and_whether_the_bundle_may_change() {
         .flatten()
         .find(|volume| volume.name == "workspace")
         .and_then(|volume| volume.empty_dir.as_ref()?.size_limit.clone());
-    assert_eq!(size, Some(Quantity("2Gi".to_owned())));
+    assert_eq!(size, Some(quantity("2Gi")));
 }
 
 #[test]
@@ -148,5 +148,5 @@ fn cores_become_milli_cores_rounded_up() {
     };
     let pod = pod(&run(&[], None), &WorkspaceVolume::default(), &["bash"], &limits);
     let resources = pod.spec.unwrap().containers[0].resources.clone().unwrap();
-    assert_eq!(resources.limits.unwrap()["cpu"], Quantity("1235m".to_owned()));
+    assert_eq!(resources.limits.unwrap()["cpu"], quantity("1235m"));
 }
