@@ -23,7 +23,7 @@ use workshop::{Build, Workshop};
 /// Which images to build, and how.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Names of images: operator, python, node, github-server. All when none is given.
+    /// Names of images: operator, python, node, interpreter, github-server. All when none is given.
     names: Vec<String>,
     #[command(flatten)]
     options: Options,
@@ -61,7 +61,7 @@ struct Recipe {
     dockerfile: &'static str,
 }
 
-const RECIPES: [Recipe; 4] = [
+const RECIPES: [Recipe; 5] = [
     Recipe {
         name: "python",
         dockerfile: "images/python/Dockerfile",
@@ -69,6 +69,10 @@ const RECIPES: [Recipe; 4] = [
     Recipe {
         name: "node",
         dockerfile: "images/node/Dockerfile",
+    },
+    Recipe {
+        name: "interpreter",
+        dockerfile: "images/interpreter/Dockerfile",
     },
     Recipe {
         name: "operator",
@@ -238,7 +242,7 @@ mod tests {
         let error = choose(&["python", "pyhton"]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no image `pyhton`: there are python, node, operator, github-server"
+            "there is no image `pyhton`: there are python, node, interpreter, operator, github-server"
         );
     }
 
@@ -252,7 +256,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(names(&["operator", "python"]), ["operator", "python"]);
-        assert_eq!(names(&[]), ["python", "node", "operator", "github-server"]);
+        assert_eq!(
+            names(&[]),
+            ["python", "node", "interpreter", "operator", "github-server"]
+        );
     }
 
     #[test]
