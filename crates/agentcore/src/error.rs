@@ -1,5 +1,8 @@
 //! Errors as clients know them: the exact names, statuses and bodies, as an HTTP answer or as an event of a stream.
 
+#[cfg(test)]
+mod tests;
+
 use http::StatusCode;
 use serde::Serialize;
 use thiserror::Error;

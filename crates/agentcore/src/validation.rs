@@ -6,6 +6,9 @@ use thiserror::Error;
 /// Characters of a message at most. The text of a JSON error repeats what it found, which may be a string of many megabytes.
 const MAX_MESSAGE_CHARACTERS: usize = 512;
 
+/// Members that one error tells of at most. A list of files can have any number of faults.
+const MAX_FAULTS: usize = 20;
+
 /// Why a request is not valid; the closed list of the service model, with its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Reason {
@@ -67,7 +70,7 @@ impl ValidationError {
         Self::new(Reason::FieldValidationFailed, &message)
     }
 
-    /// The sentence for people; it names every field that is wrong.
+    /// The sentence for people; it names what [`Self::field_list`] has.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -89,10 +92,12 @@ pub(crate) struct Faults(Vec<FieldFault>);
 
 impl Faults {
     pub(crate) fn add(&mut self, name: impl Into<String>, message: &str) {
-        self.0.push(FieldFault {
-            name: name.into(),
-            message: shortened(message),
-        });
+        if self.0.len() < MAX_FAULTS {
+            self.0.push(FieldFault {
+                name: name.into(),
+                message: shortened(message),
+            });
+        }
     }
 
     /// `value` if nothing was found.
@@ -111,7 +116,7 @@ impl Faults {
             .map(|fault| format!("{}: {}", fault.name, fault.message))
             .collect();
         ValidationError {
-            message: shortened(&sentences.join("; ")),
+            message: sentences.join("; "),
             reason: Reason::FieldValidationFailed,
             field_list: self.0,
         }
@@ -148,6 +153,15 @@ mod tests {
     fn a_long_text_is_shortened_between_characters() {
         let error = ValidationError::field("code", &"é".repeat(100_000));
         assert_eq!(error.field_list()[0].message, format!("{}…", "é".repeat(512)));
-        assert!(error.message().chars().count() <= 513);
+        assert_eq!(error.message(), format!("code: {}…", "é".repeat(512)));
+    }
+
+    #[test]
+    fn the_faults_of_a_long_list_are_bounded() {
+        let mut faults = Faults::default();
+        for index in 0..100_000 {
+            faults.add(format!("arguments.content[{index}].path"), "is needed");
+        }
+        assert_eq!(faults.into_error().field_list().len(), 20);
     }
 }
