@@ -1,11 +1,9 @@
 use http::{HeaderMap, HeaderValue};
-use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
 use crate::{
-    identifier::InterpreterId,
     query::Query,
     validation::{Reason, ValidationError},
 };
@@ -298,87 +296,6 @@ fn what_an_interpreter_cannot_have_is_refused_by_name() {
     let tags: std::collections::BTreeMap<_, _> = (0..51).map(|index| (index.to_string(), "")).collect();
     let many = json!({ "name": "a", "networkConfiguration": { "networkMode": "PUBLIC" }, "tags": tags });
     assert_eq!(message(create(&many)), "tags: must be at most 50");
-}
-
-#[test]
-fn responses_have_the_members_of_the_model() {
-    let at: Timestamp = "2026-01-02T03:04:05.678912Z".parse().unwrap();
-    let id: SessionId = "abc".parse().unwrap();
-    let identifier = || InterpreterId::SYSTEM.to_owned();
-    let text = |bytes: Option<Vec<u8>>| String::from_utf8(bytes.unwrap()).unwrap();
-    let sessions = [
-        to_json(&StartSessionResponse {
-            code_interpreter_identifier: identifier(),
-            session_id: id.clone(),
-            created_at: at,
-        }),
-        to_json(&GetSessionResponse {
-            code_interpreter_identifier: identifier(),
-            session_id: id.clone(),
-            name: None,
-            created_at: at,
-            session_timeout_seconds: 900,
-            status: SessionStatus::Terminated,
-        }),
-        to_json(&ListSessionsResponse {
-            items: vec![SessionSummary {
-                code_interpreter_identifier: identifier(),
-                session_id: id.clone(),
-                name: Some("n".to_owned()),
-                status: SessionStatus::Ready,
-                created_at: at,
-                last_updated_at: Some(at),
-            }],
-            next_token: Some("more".parse().unwrap()),
-        }),
-        to_json(&StopSessionResponse {
-            code_interpreter_identifier: identifier(),
-            session_id: id,
-            last_updated_at: at,
-        }),
-    ];
-    let id = InterpreterId::custom(&"data".parse().unwrap(), "0123456789").unwrap();
-    let arn = id.arn("us-east-1", "123456789012");
-    let interpreters = [
-        to_json(&CreateInterpreterResponse {
-            code_interpreter_id: id.clone(),
-            code_interpreter_arn: arn.clone(),
-            created_at: at,
-            status: InterpreterStatus::Creating,
-        }),
-        to_json(&GetInterpreterResponse {
-            code_interpreter_id: id.clone(),
-            code_interpreter_arn: arn.clone(),
-            name: "data".to_owned(),
-            description: None,
-            network_configuration: NetworkConfiguration {
-                network_mode: NetworkMode::Sandbox,
-            },
-            status: InterpreterStatus::CreateFailed,
-            failure_reason: Some("no template".to_owned()),
-            created_at: at,
-            last_updated_at: at,
-        }),
-        to_json(&ListInterpretersResponse {
-            code_interpreter_summaries: vec![InterpreterSummary {
-                code_interpreter_id: id.clone(),
-                code_interpreter_arn: arn,
-                name: None,
-                description: None,
-                status: InterpreterStatus::Ready,
-                created_at: at,
-                last_updated_at: None,
-            }],
-            next_token: None,
-        }),
-        to_json(&DeleteInterpreterResponse {
-            code_interpreter_id: id,
-            status: InterpreterStatus::Deleting,
-            last_updated_at: at,
-        }),
-    ];
-    let all: Vec<_> = sessions.into_iter().chain(interpreters).map(text).collect();
-    insta::assert_snapshot!(all.join("\n"));
 }
 
 proptest! {
