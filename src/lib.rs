@@ -3,6 +3,8 @@
 pub mod authority;
 pub mod configuration;
 pub mod controller;
+pub mod gateway;
 pub mod http;
 pub mod metrics;
 pub mod pod;
+mod signal;

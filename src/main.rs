@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use codeworkspace_operator::configuration::Configuration;
 use codeworkspace_operator::controller;
+use codeworkspace_operator::gateway::{self, GatewayConfiguration, Listen};
 use tracing_subscriber::EnvFilter;
 
 /// Provisions code sandboxes from `CodeWorkspace` objects.
@@ -34,6 +35,30 @@ enum Command {
         #[arg(long, env = "POD_NAME")]
         identity: String,
     },
+    /// Serve sessions to agents, in the protocol of AWS Bedrock AgentCore.
+    Gateway {
+        /// File that the chart writes.
+        #[arg(long, env = "CODEWORKSPACE_CONFIGURATION")]
+        configuration: PathBuf,
+        /// Address of `/healthz`, `/readyz` and `/metrics`.
+        #[arg(long, default_value = "0.0.0.0:8080")]
+        listen: SocketAddr,
+        /// Address of the AgentCore API.
+        #[arg(long, default_value = "0.0.0.0:8088")]
+        agentcore_listen: SocketAddr,
+        /// The gateway's namespace, in which its access keys are.
+        #[arg(long, env = "POD_NAMESPACE", default_value = "default")]
+        namespace: String,
+    },
+    /// Make an access key for the AgentCore API, and print it as lines for a shell.
+    CreateAccessKey {
+        /// The namespace whose interpreters and sessions the key opens.
+        #[arg(long)]
+        tenant: String,
+        /// The gateway's namespace, in which access keys are.
+        #[arg(long, env = "POD_NAMESPACE")]
+        namespace: String,
+    },
 }
 
 /// What is logged when nobody says otherwise. The client shows answers that it cannot parse, among which may be a Secret.
@@ -59,6 +84,29 @@ fn main() -> anyhow::Result<()> {
         } => {
             let configuration = Configuration::read(&configuration)?;
             runtime.block_on(controller::start(configuration, listen, &namespace, &identity))
+        }
+        Command::Gateway {
+            configuration,
+            listen,
+            agentcore_listen,
+            namespace,
+        } => {
+            let configuration = GatewayConfiguration::read(&configuration)?;
+            let listen = Listen {
+                health: listen,
+                agentcore: agentcore_listen,
+            };
+            runtime.block_on(gateway::start(configuration, listen, &namespace))
+        }
+        Command::CreateAccessKey { tenant, namespace } => {
+            let key = runtime.block_on(async {
+                let client = kube::Client::try_default()
+                    .await
+                    .context("cannot find the API server")?;
+                gateway::mint(client, &namespace, &tenant).await
+            })?;
+            print!("{key}");
+            Ok(())
         }
     }
 }

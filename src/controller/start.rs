@@ -16,6 +16,7 @@ use super::definitions;
 use crate::configuration::Configuration;
 use crate::http::{self, Health};
 use crate::metrics::Metrics;
+use crate::signal::cancel_on_signal;
 
 /// Name of the lease.
 const LEASE: &str = "codeworkspace-operator";
@@ -124,17 +125,4 @@ async fn lead(
         }
     }
     Ok(())
-}
-
-async fn cancel_on_signal(stop: CancellationToken) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminate) = signal(SignalKind::terminate()) else {
-        return stop.cancel();
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = tokio::signal::ctrl_c() => {}
-    }
-    tracing::info!("asked to stop: finishing what is under way");
-    stop.cancel();
 }

@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::WorkspaceReference;
-use crate::blocks;
+use crate::{blocks, labels};
 
 /// The identifier of the interpreter that AgentCore gives everybody; here every tenant has an object of its own for it.
 pub const DEFAULT_IDENTIFIER: &str = "aws.codeinterpreter.v1";
+
+/// Name of the object that stands for [`DEFAULT_IDENTIFIER`] in each tenant's namespace.
+pub const DEFAULT_NAME: &str = "aws-codeinterpreter-v1";
 
 /// An interpreter that agents open sessions of, through a gateway that speaks the AgentCore protocol.
 #[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,6 +92,40 @@ pub struct CodeInterpreterSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub description: Option<String>,
+}
+
+impl CodeInterpreter {
+    /// The name that clients of the AgentCore API know: the one that a client gave it, or else the object's own, as far as that API's
+    /// pattern (`[a-zA-Z][a-zA-Z0-9_]{0,47}`) permits.
+    pub fn agentcore_name(&self) -> String {
+        const LONGEST: usize = 48;
+        let given = self
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|annotations| annotations.get(labels::AGENTCORE_NAME));
+        let name = given.or(self.metadata.name.as_ref());
+        let name = name.map(String::as_str).unwrap_or_default();
+        let letters = name.chars().map(|letter| match letter {
+            letter if letter.is_ascii_alphanumeric() => letter,
+            _ => '_',
+        });
+        // Names of objects may begin with a digit.
+        let prefix = Some('i').filter(|_| !name.starts_with(|first: char| first.is_ascii_alphabetic()));
+        prefix.into_iter().chain(letters).take(LONGEST).collect()
+    }
+
+    /// What clients of the AgentCore API call this interpreter: [`DEFAULT_IDENTIFIER`] for the object of [`DEFAULT_NAME`], else its name
+    /// and ten letters and digits, which follow from its uid.
+    pub fn identifier(&self) -> String {
+        if self.metadata.name.as_deref() == Some(DEFAULT_NAME) {
+            return DEFAULT_IDENTIFIER.to_owned();
+        }
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        let letters = uid.chars().filter(char::is_ascii_alphanumeric);
+        let suffix: String = letters.chain(std::iter::repeat('0')).take(10).collect();
+        format!("{}-{suffix}", self.agentcore_name())
+    }
 }
 
 /// What sessions may reach.
@@ -237,4 +274,39 @@ pub struct WarmPoolStatus {
     /// Why the last pod did not start; absent while pods start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interpreter(name: &str, given: Option<&str>) -> CodeInterpreter {
+        let mut interpreter = CodeInterpreter::new(name, CodeInterpreterSpec::default());
+        interpreter.metadata.uid = Some("0b3f6c1e-77aa-4d0c-9d8e-1c2d3e4f5a6b".to_owned());
+        interpreter.metadata.annotations =
+            given.map(|given| [(labels::AGENTCORE_NAME.to_owned(), given.to_owned())].into());
+        interpreter
+    }
+
+    #[test]
+    fn every_interpreter_has_an_identifier_that_clients_take() {
+        let identifiers = [
+            (DEFAULT_NAME, None),
+            ("data-science", None),
+            ("2nd.team", None),
+            ("anything", Some("dataScience_2")),
+        ]
+        .map(|(name, given)| interpreter(name, given).identifier());
+        assert_eq!(
+            identifiers,
+            [
+                "aws.codeinterpreter.v1",
+                "data_science-0b3f6c1e77",
+                "i2nd_team-0b3f6c1e77",
+                "dataScience_2-0b3f6c1e77",
+            ]
+        );
+        let long = interpreter(&"a".repeat(200), None).identifier();
+        assert_eq!(long.len(), 48 + 11);
+    }
 }

@@ -42,6 +42,8 @@ pub const KEY_DIGEST: &str = "codeworkspace.dev/key-digest";
 pub const AGENTCORE_NAME: &str = "codeworkspace.dev/agentcore-name";
 /// Label of a CodeSession: the CodeInterpreter that it belongs to, see [`value`].
 pub const INTERPRETER: &str = "codeworkspace.dev/interpreter";
+/// Annotation of a CodeSession: digest of the token of the call that stopped it, which may be repeated.
+pub const STOP_TOKEN: &str = "codeworkspace.dev/stop-token";
 
 /// Longest label value (Kubernetes' limit).
 const LABEL_MAX: usize = 63;

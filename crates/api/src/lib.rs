@@ -22,7 +22,7 @@ mod workspace;
 
 pub use crd::{crds, file_name};
 pub use interpreter::{
-    CodeInterpreter, CodeInterpreterSpec, CodeInterpreterStatus, Commands, DEFAULT_IDENTIFIER,
+    CodeInterpreter, CodeInterpreterSpec, CodeInterpreterStatus, Commands, DEFAULT_IDENTIFIER, DEFAULT_NAME,
     InterpreterNetwork, SessionLanguage, SessionTimeout, WarmPool, WarmPoolStatus,
 };
 pub use inventory::{

@@ -121,9 +121,9 @@ fn files_are_spread_over_events_and_stay_whole() {
 #[test]
 fn an_event_of_the_largest_size_is_below_what_clients_refuse() {
     // Each of them is six bytes in JSON.
-    let result = printed(&"\u{1}".repeat(3 * 1024 * 1024), "");
+    let result = printed(&"\u{1}".repeat(6 * 1024 * 1024), "");
     let found = result.events(MAX_EVENT_BYTES).unwrap();
-    assert_eq!(found.len(), 3);
+    assert!(found.len() > 4);
     assert!(found.iter().all(|event| event.len() <= MAX_EVENT_BYTES));
     assert!(found[0].len() > MAX_EVENT_BYTES - 16);
 }
@@ -143,12 +143,10 @@ fn the_unit_of_the_time_is_a_setting() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
     #[test]
     fn what_is_split_is_all_there(
         texts in prop::collection::vec("(\\PC|[\u{0}-\u{1f}\"\\\\]){0,900}", 0..4),
-        stdout in "(\\PC|[\u{0}-\u{1f}\"\\\\]){0,2000}",
+        stdout in "(\\PC|[\u{0}-\u{1f}\"\\\\]){0,3000}",
         stderr in "\\PC{0,2000}",
         limit in 1200_usize..5000,
     ) {

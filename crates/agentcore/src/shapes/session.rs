@@ -14,9 +14,6 @@ use crate::{
     validation::{Faults, ValidationError},
 };
 
-/// Seconds that a session lives if its client does not say.
-const DEFAULT_SESSION_SECONDS: u32 = 900;
-
 /// Items of a list if its client does not say.
 const DEFAULT_LIST_LENGTH: u32 = 10;
 
@@ -40,8 +37,8 @@ const STATUSES: [(&str, SessionStatus); 2] = [
 pub struct StartSessionRequest {
     /// 1 to 100 characters.
     pub name: Option<String>,
-    /// 1 to 28,800, and 900 if the client does not say. The session ends then, busy or not.
-    pub session_timeout_seconds: u32,
+    /// 1 to 28,800; if the client does not say, the interpreter does. The session ends then, busy or not.
+    pub session_timeout_seconds: Option<u32>,
     /// A repeated start with the same token is the same session.
     pub client_token: Option<ClientToken>,
 }
@@ -68,13 +65,9 @@ impl StartSessionRequest {
         );
         let request = Self {
             name: limits::text("name", body.name, 1..=100, &mut faults),
-            session_timeout_seconds: limits::number(
-                "sessionTimeoutSeconds",
-                body.session_timeout_seconds,
-                1..=28_800,
-                DEFAULT_SESSION_SECONDS,
-                &mut faults,
-            ),
+            session_timeout_seconds: body.session_timeout_seconds.map(|seconds| {
+                limits::number("sessionTimeoutSeconds", Some(seconds), 1..=28_800, 1, &mut faults)
+            }),
             client_token: ClientToken::checked(body.client_token.as_deref(), &mut faults),
         };
         faults.into_result(request)

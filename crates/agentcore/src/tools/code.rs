@@ -75,7 +75,6 @@ pub struct ExecuteCode<'a> {
 pub(super) fn checked(arguments: Arguments<'_>) -> Result<ExecuteCode<'_>, ValidationError> {
     let code = needed(Tool::ExecuteCode, "code", arguments.code)?;
     let mut faults = Faults::default();
-    let is_default = arguments.language.is_none();
     let language = arguments.language.map_or(Language::Python, |text| {
         one_of(
             "arguments.language",
@@ -100,14 +99,9 @@ pub(super) fn checked(arguments: Arguments<'_>) -> Result<ExecuteCode<'_>, Valid
         && !runtime.runs(language)
     {
         let message = format!(
-            "{} does not run {}{}: python runs python, nodejs and deno run javascript and typescript",
+            "{} does not run {}: python runs python, nodejs and deno run javascript and typescript",
             runtime.name(),
-            language.name(),
-            if is_default {
-                ", the language if none is given"
-            } else {
-                ""
-            }
+            language.name()
         );
         return Err(ValidationError::field("arguments.runtime", &message));
     }

@@ -1,0 +1,44 @@
+//! The interpreter that every tenant has: an object like any other, made when a tenant's first key is seen or its first session is
+//! asked for.
+
+use codeworkspace_api::{CodeInterpreter, CodeInterpreterSpec, DEFAULT_NAME, WarmPool, labels};
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+
+use super::configuration::DefaultInterpreter;
+
+/// Makes the default interpreter of a tenant, unless it is there.
+pub async fn ensure(client: &Client, tenant: &str, defaults: &DefaultInterpreter) -> kube::Result<()> {
+    let api: Api<CodeInterpreter> = Api::namespaced(client.clone(), tenant);
+    match api
+        .create(&PostParams::default(), &interpreter(tenant, defaults))
+        .await
+    {
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+fn interpreter(tenant: &str, defaults: &DefaultInterpreter) -> CodeInterpreter {
+    CodeInterpreter {
+        metadata: ObjectMeta {
+            name: Some(DEFAULT_NAME.to_owned()),
+            namespace: Some(tenant.to_owned()),
+            labels: Some([(labels::MANAGED_BY.to_owned(), GATEWAY.to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: CodeInterpreterSpec {
+            template: defaults.template.clone(),
+            warm_pool: WarmPool {
+                size: defaults.warm_pool_size,
+                ..WarmPool::default()
+            },
+            description: Some("The default interpreter of the AgentCore API".to_owned()),
+            ..CodeInterpreterSpec::default()
+        },
+        status: None,
+    }
+}
+
+/// Value of the label for what the gateway makes by itself.
+pub const GATEWAY: &str = "codeworkspace-gateway";
