@@ -31,6 +31,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end -}}
 
+{{- define "codeworkspace.gatewaySelectorLabels" -}}
+app.kubernetes.io/name: {{ include "codeworkspace.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: gateway
+{{- end -}}
+
+{{- define "codeworkspace.gatewayServiceAccountName" -}}
+{{- printf "%s-gateway" (include "codeworkspace.fullname" .) -}}
+{{- end -}}
+
 {{- define "codeworkspace.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 app.kubernetes.io/name: {{ include "codeworkspace.name" . }}
