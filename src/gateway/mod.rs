@@ -1,21 +1,21 @@
 //! The gateway: sessions for agents, in the protocols that they speak.
 
-mod access_key;
+pub mod access_key;
 mod agentcore;
-mod claim;
-mod configuration;
+pub mod claim;
+pub mod configuration;
 mod defaults;
 mod events;
-mod index;
+pub mod index;
 mod mint;
 mod page;
 mod pinned;
 mod rates;
 mod runner;
 mod runners;
-mod sessions;
+pub mod sessions;
 mod start;
-mod watch;
+pub mod watch;
 
 pub use configuration::GatewayConfiguration;
 pub use mint::mint;

@@ -11,10 +11,8 @@ fn certificate() -> (CertificateDer<'static>, String) {
         .unwrap();
     let certificate = certificate.der().clone();
     let parsed = ParsedCertificate::try_from(&certificate).unwrap();
-    let digest: String = Sha256::digest(parsed.subject_public_key_info().as_ref())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest =
+        crate::gateway::sessions::hexadecimal(&Sha256::digest(parsed.subject_public_key_info().as_ref()));
     (certificate, format!("sha256:{digest}"))
 }
 

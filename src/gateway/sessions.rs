@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::claim::{ClaimError, Claims, end_of};
 use super::configuration::Limits;
 use super::index::{Index, Pool, SessionPod};
+use super::watch::Watched;
 use crate::controller::Readable;
 
 /// Sessions of all tenants.
@@ -123,14 +124,8 @@ pub enum SessionsError {
 
 impl Sessions {
     /// Puts the parts together. The limits say how long a start waits for a pod, and how many sessions a tenant may have.
-    pub fn new(
-        client: Client,
-        index: Arc<Index>,
-        interpreters: Store<Readable<CodeInterpreter>>,
-        objects: Store<Readable<CodeSession>>,
-        clock: Arc<dyn Clock>,
-        limits: &Limits,
-    ) -> Self {
+    pub fn new(client: Client, watched: &Watched, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
+        let index = watched.index.clone();
         Self {
             claims: Claims::new(
                 client.clone(),
@@ -138,11 +133,11 @@ impl Sessions {
                 clock.clone(),
                 limits.start_patience(),
             ),
+            interpreters: watched.interpreters.clone(),
+            objects: watched.sessions.clone(),
             quota: limits.sessions_per_tenant,
             client,
             index,
-            interpreters,
-            objects,
             clock,
         }
     }

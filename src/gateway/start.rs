@@ -2,30 +2,23 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use codeworkspace_source::SystemClock;
 use kube::Client;
-use kube::runtime::reflector;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::access_key::AccessKeys;
 use super::agentcore::AgentCore;
 use super::configuration::GatewayConfiguration;
-use super::index::Index;
 use super::runners::Runners;
 use super::sessions::Sessions;
-use super::watch::Watches;
+use super::watch::Watched;
 use super::{agentcore, defaults};
 use crate::authority::Authority;
 use crate::http::{self, Health};
 use crate::metrics::Metrics;
 use crate::signal::cancel_on_signal;
-
-/// Longest that the first lists may take.
-const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Where the gateway listens.
 #[derive(Clone, Copy, Debug)]
@@ -53,54 +46,16 @@ pub async fn start(
         .await
         .context("cannot find the API server")?;
     let authority = Authority::ensure(client.clone(), namespace).await?;
-    let (index, keys) = (Arc::new(Index::default()), Arc::new(AccessKeys::default()));
-    let (interpreters, interpreters_writer) = reflector::store();
-    let (objects, objects_writer) = reflector::store();
-    let watches = Watches::new(
-        client.clone(),
-        namespace,
-        index.clone(),
-        keys.clone(),
-        interpreters_writer,
-        objects_writer,
-    );
-    let (watching, first_lists) = watches.run([stopped(), stopped(), stopped(), stopped()]);
-    let watching = tokio::spawn(watching);
-    let all_listed = async {
-        for mut listed in first_lists {
-            listed.wait_for(|listed| *listed).await.ok();
-        }
-        interpreters.wait_until_ready().await.ok();
-        objects.wait_until_ready().await.ok();
-    };
-    tokio::time::timeout(PATIENCE, all_listed).await.with_context(|| {
-        format!(
-            "not everything could be listed within {} s; the warnings before this one name what: does the gateway's role permit it?",
-            PATIENCE.as_secs()
-        )
-    })?;
-    for tenant in keys.tenants() {
+    let (watched, watching) = Watched::start(&client, namespace, &stop).await?;
+    for tenant in watched.keys.tenants() {
         if let Err(error) = defaults::ensure(&client, &tenant, &configuration.default_interpreter).await {
             tracing::warn!(tenant, %error, "the default interpreter cannot be made");
         }
     }
-    let sessions = Sessions::new(
-        client.clone(),
-        index.clone(),
-        interpreters,
-        objects,
-        Arc::new(SystemClock),
-        &configuration.limits,
-    );
-    let runners = Runners::new(authority.client_identity(), index);
-    let service = AgentCore::new(
-        client,
-        sessions,
-        runners,
-        keys,
-        configuration,
-        Arc::new(SystemClock),
-    );
+    let clock = Arc::new(SystemClock);
+    let sessions = Sessions::new(client.clone(), &watched, clock.clone(), &configuration.limits);
+    let runners = Runners::new(authority.client_identity(), watched.index);
+    let service = AgentCore::new(client, sessions, runners, watched.keys, configuration, clock);
     let listener = TcpListener::bind(listen.agentcore)
         .await
         .with_context(|| format!("cannot listen on {}", listen.agentcore))?;

@@ -2,20 +2,28 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context as _;
 use codeworkspace_api::{CodeInterpreter, CodeSession, labels};
 use futures::{StreamExt as _, pin_mut};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{self, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as watch};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch as signal;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use super::access_key::{ACCESS_KEY, AccessKeys};
 use super::index::Index;
 use crate::controller::Readable;
+
+/// Longest that the first lists may take.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Whoever keeps what a watch tells.
 pub trait Keeper<K>: Send + Sync {
@@ -59,14 +67,14 @@ impl Keeper<Secret> for AccessKeys {
 async fn keep<K>(
     kind: &'static str,
     api: Api<K>,
-    selector: &str,
+    selector: String,
     keeper: Arc<impl Keeper<K>>,
     listed: signal::Sender<bool>,
     stop: impl Future<Output = ()> + Send,
 ) where
     K: Resource + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    let events = watch(api, watcher::Config::default().labels(selector))
+    let events = watch(api, watcher::Config::default().labels(&selector))
         .default_backoff()
         .take_until(stop);
     pin_mut!(events);
@@ -87,78 +95,86 @@ async fn keep<K>(
     }
 }
 
-/// Everything that is watched, with the means to wait until all of it was listed.
-pub struct Watches {
-    client: Client,
-    namespace: String,
-    index: Arc<Index>,
-    keys: Arc<AccessKeys>,
-    interpreters: Writer<Readable<CodeInterpreter>>,
-    sessions: Writer<Readable<CodeSession>>,
+/// What the watches know. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Pods of sessions.
+    pub index: Arc<Index>,
+    /// Access keys.
+    pub keys: Arc<AccessKeys>,
+    /// Every interpreter.
+    pub interpreters: Store<Readable<CodeInterpreter>>,
+    /// The object of every session.
+    pub sessions: Store<Readable<CodeSession>>,
 }
 
-impl Watches {
-    /// Puts the parts together. `namespace` is the gateway's own, where its access keys are.
-    pub fn new(
-        client: Client,
+impl Watched {
+    /// Watches until `stop`, and returns once everything was listed. `namespace` is the gateway's own, where its access keys are.
+    pub async fn start(
+        client: &Client,
         namespace: &str,
-        index: Arc<Index>,
-        keys: Arc<AccessKeys>,
-        interpreters: Writer<Readable<CodeInterpreter>>,
-        sessions: Writer<Readable<CodeSession>>,
-    ) -> Self {
-        Self {
-            client,
-            namespace: namespace.to_owned(),
-            index,
-            keys,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<(Self, JoinHandle<()>)> {
+        let (interpreters, interpreters_writer) = reflector::store();
+        let (sessions, sessions_writer) = reflector::store();
+        let watched = Self {
+            index: Arc::default(),
+            keys: Arc::default(),
             interpreters,
             sessions,
-        }
-    }
-
-    /// Watches until `stop`. The receivers turn true when pods and keys were listed.
-    pub fn run<F: Future<Output = ()> + Send + 'static>(
-        self,
-        stops: [F; 4],
-    ) -> (
-        impl Future<Output = ()> + Send + use<F>,
-        [signal::Receiver<bool>; 2],
-    ) {
-        let (pods_listed, pods) = signal::channel(false);
-        let (keys_listed, keys) = signal::channel(false);
-        let class = format!("{}={}", labels::CLASS, labels::CLASS_SESSION);
-        let is_key = format!("{ACCESS_KEY}=true");
-        let client = self.client;
-        let watching = async move {
-            let [one, two, three, four] = stops;
-            tokio::join!(
-                keep(
-                    "Pod",
-                    Api::all(client.clone()),
-                    &class,
-                    self.index,
-                    pods_listed,
-                    one
-                ),
-                keep(
-                    "Secret",
-                    Api::namespaced(client.clone(), &self.namespace),
-                    &is_key,
-                    self.keys,
-                    keys_listed,
-                    two
-                ),
-                reflect(
-                    "CodeInterpreter",
-                    Api::all(client.clone()),
-                    self.interpreters,
-                    three
-                ),
-                reflect("CodeSession", Api::all(client), self.sessions, four),
-            );
         };
-        (watching, [pods, keys])
+        let (pods_told, mut pods_listed) = signal::channel(false);
+        let (keys_told, mut keys_listed) = signal::channel(false);
+        let stopped = || stop.clone().cancelled_owned();
+        let pods = keep(
+            "Pod",
+            Api::all(client.clone()),
+            format!("{}={}", labels::CLASS, labels::CLASS_SESSION),
+            watched.index.clone(),
+            pods_told,
+            stopped(),
+        );
+        let keys = keep(
+            "Secret",
+            Api::namespaced(client.clone(), namespace),
+            format!("{ACCESS_KEY}=true"),
+            watched.keys.clone(),
+            keys_told,
+            stopped(),
+        );
+        let interpreters = reflect(
+            "CodeInterpreter",
+            Api::all(client.clone()),
+            interpreters_writer,
+            stopped(),
+        );
+        let sessions = reflect(
+            "CodeSession",
+            Api::all(client.clone()),
+            sessions_writer,
+            stopped(),
+        );
+        let watching = tokio::spawn(async move {
+            tokio::join!(pods, keys, interpreters, sessions);
+        });
+        let all_listed = async {
+            pods_listed.wait_for(|listed| *listed).await?;
+            keys_listed.wait_for(|listed| *listed).await?;
+            watched.interpreters.wait_until_ready().await?;
+            watched.sessions.wait_until_ready().await?;
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(PATIENCE, all_listed)
+            .await
+            .with_context(|| {
+                format!(
+                    "not everything could be listed within {} s; the warnings before this one name what: does the gateway's role \
+                     permit it?",
+                    PATIENCE.as_secs()
+                )
+            })?
+            .context("the watches ended before they had begun")?;
+        Ok((watched, watching))
     }
 }
 

@@ -6,6 +6,7 @@ mod admission;
 mod applying;
 mod attach;
 mod charts;
+mod claims;
 #[path = "../corpus/cases.rs"]
 mod corpus;
 mod definitions;

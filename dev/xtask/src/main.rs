@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod cluster;
 mod demo;
+mod gateway_env;
 mod images;
 mod installation;
 mod test;
@@ -27,6 +28,8 @@ enum Command {
     Images(images::Arguments),
     /// Run the examples on a cluster and show what became of each.
     Demo(demo::Arguments),
+    /// Print the lines that point an AWS SDK at the gateway of the development cluster.
+    GatewayEnv(gateway_env::Arguments),
     /// Run the tests of one tier, or of all.
     Test(test::Arguments),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Command::Cluster(arguments) => cluster::run(arguments),
         Command::Images(arguments) => images::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Demo(arguments) => demo::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::GatewayEnv(arguments) => gateway_env::run(&arguments).map(|()| ExitCode::SUCCESS),
         Command::Test(arguments) => test::run(&arguments).map(|()| ExitCode::SUCCESS),
     };
     match result {

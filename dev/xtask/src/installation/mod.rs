@@ -25,11 +25,13 @@ const DEFINITIONS: &str = "codeworkspace-crds";
 /// Namespace of the server that plays GitHub.
 const DEVELOPMENT_NAMESPACE: &str = "codeworkspace-dev";
 /// The kinds that the product brings.
-const KINDS: [&str; 4] = [
+const KINDS: [&str; 6] = [
     "codeworkspaces.codeworkspace.dev",
     "coderuns.codeworkspace.dev",
     "runnertemplates.codeworkspace.dev",
     "secretinventories.codeworkspace.dev",
+    "codeinterpreters.codeworkspace.dev",
+    "codesessions.codeworkspace.dev",
 ];
 /// How long helm waits for the operator to be ready.
 const READY_TIMEOUT: &str = "3m";
@@ -248,6 +250,7 @@ fn image_values(images: &[BuiltImage]) -> Result<Value> {
         "runnerTemplates": {
             "python": {"image": reference(images, "python")?},
             "node": {"image": reference(images, "node")?},
+            "interpreter": {"image": reference(images, "interpreter")?},
         },
     }))
 }
@@ -277,7 +280,8 @@ fn state_of_the_operator(tools: &Tools) -> String {
         &["get", "events", "--sort-by=.lastTimestamp"],
         &[
             "logs",
-            "--selector=app.kubernetes.io/component=operator",
+            "--selector=app.kubernetes.io/name=codeworkspace",
+            "--prefix",
             "--tail=30",
         ],
     ];
@@ -333,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_charts_get_the_images_of_this_checkout() {
-        let images = ["python", "node", "operator", "github-server"].map(image);
+        let images = ["python", "node", "interpreter", "operator", "github-server"].map(image);
         assert_eq!(
             image_values(&images).unwrap(),
             json!({
@@ -341,10 +345,11 @@ mod tests {
                 "runnerTemplates": {
                     "python": {"image": "codeworkspace.dev/python:dev-1"},
                     "node": {"image": "codeworkspace.dev/node:dev-1"},
+                    "interpreter": {"image": "codeworkspace.dev/interpreter:dev-1"},
                 },
             })
         );
-        let error = image_values(&images[..2]).unwrap_err().to_string();
+        let error = image_values(&images[..3]).unwrap_err().to_string();
         assert_eq!(error, "the image `operator` was not built");
     }
 
