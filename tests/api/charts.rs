@@ -96,7 +96,8 @@ fn every_option_renders_as_reviewed() -> Result<()> {
 #[ignore = "needs helm: cargo xtask test api"]
 fn what_can_be_left_out_is_left_out() -> Result<()> {
     let settings = "admissionPolicies.enabled=false,rbac.create=false,rbac.aggregate=false,serviceAccount.create=false,\
-         service.enabled=false,runnerTemplates.python=null,runnerTemplates.node=null";
+         service.enabled=false,gateway.enabled=false,runnerTemplates.python=null,runnerTemplates.node=null,\
+         runnerTemplates.interpreter=null";
     let objects = render("codeworkspace", &["--set", settings])?;
     let mut kinds: Vec<_> = objects
         .iter()

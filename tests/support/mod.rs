@@ -202,6 +202,8 @@ pub fn resource(plural: &str) -> ApiResource {
         "codeworkspaces" => "CodeWorkspace",
         "coderuns" => "CodeRun",
         "secretinventories" => "SecretInventory",
+        "codeinterpreters" => "CodeInterpreter",
+        "codesessions" => "CodeSession",
         _ => "RunnerTemplate",
     };
     ApiResource {

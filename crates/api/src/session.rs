@@ -37,8 +37,9 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(
-    "self.interpreterRef == oldSelf.interpreterRef && self.timeoutSeconds == oldSelf.timeoutSeconds \
-     && self.parametersDigest == oldSelf.parametersDigest && self.?name == oldSelf.?name",
+    "self.interpreterRef.name == oldSelf.interpreterRef.name && self.timeoutSeconds == oldSelf.timeoutSeconds \
+     && self.parametersDigest == oldSelf.parametersDigest && has(self.name) == has(oldSelf.name) \
+     && (!has(self.name) || self.name == oldSelf.name)",
 ).message("only podName and stop may change: open another session instead"))]
 #[x_kube(validation = Rule::new("!oldSelf.stop || self.stop").message("a session that was stopped stays stopped"))]
 pub struct CodeSessionSpec {
