@@ -37,7 +37,7 @@ pub const QUEUE_DEPTH: usize = 16;
 /// Folder below the session's root that holds whole output streams.
 pub const OUTPUT_FOLDER: &str = ".output";
 
-/// `POST /v1/register`: what a pod tells the operator about itself.
+/// [`path::REGISTER`]: what a pod tells the operator about itself.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RegisterRequest {
@@ -47,6 +47,8 @@ pub struct RegisterRequest {
 
 /// Paths of the runner's verbs.
 pub mod path {
+    /// `POST` [`super::RegisterRequest`] to the operator, with the pod's token.
+    pub const REGISTER: &str = "/v1/register";
     /// `POST` [`super::BindRequest`] gives [`super::BindResponse`]. The first call of each gateway.
     pub const BIND: &str = "/v1/bind";
     /// `GET` gives [`super::SessionStatus`].

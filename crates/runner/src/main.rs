@@ -3,12 +3,24 @@
 //! `runner prepare` is the init container: it unpacks the verified bundle and installs the runner in a volume.
 //! `runner exec` is process 1 of the body's container: it runs the body and keeps the record of the run.
 //! `runner read` has a pod of its own: it sends the files of a volume to the operator.
+//! `runner register` is the init container of a session: it makes the pod's key and tells the operator about it.
+//! `runner serve` is process 1 of a session's container: it runs kernels, and code in them, for the gateway.
 
 mod clock;
+mod environment;
 mod exec;
+mod install;
+mod memory;
 mod prepare;
+mod processes;
+mod program;
 mod read;
 mod record_file;
+mod register;
+mod serve;
+mod trust;
+mod unpack;
+mod volume;
 
 use std::process::ExitCode;
 
@@ -22,10 +34,8 @@ fn main() -> ExitCode {
         Ok(RunnerArguments::Prepare(arguments)) => prepare::prepare(&arguments),
         Ok(RunnerArguments::Exec(arguments)) => exec::exec(&arguments),
         Ok(RunnerArguments::Read(arguments)) => read::read(&arguments),
-        Ok(RunnerArguments::Register(_) | RunnerArguments::Serve(_)) => {
-            eprintln!("runner: this runner serves no sessions");
-            ExitCode::from(EXIT_USAGE)
-        }
+        Ok(RunnerArguments::Register(arguments)) => register::register(&arguments),
+        Ok(RunnerArguments::Serve(arguments)) => serve::serve(&arguments),
         Err(error) => {
             eprint!("runner: {error}\n{}", RunnerArguments::USAGE);
             ExitCode::from(EXIT_USAGE)

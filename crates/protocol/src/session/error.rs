@@ -52,6 +52,10 @@ pub enum ErrorCode {
     CommandsDisabled,
     /// The invocation of this id was another call.
     InvocationMismatch,
+    /// There is no call of this id to cancel.
+    UnknownInvocation,
+    /// The call of this id was made before, too long ago to tell what it came to; it is not made again.
+    InvocationForgotten,
     /// The bundle's bytes are not those of its digest.
     DigestMismatch,
     /// The session is ending.
@@ -66,12 +70,13 @@ impl ErrorCode {
         match self {
             Self::InvalidRequest | Self::InvalidPath | Self::DigestMismatch => 400,
             Self::CommandsDisabled => 403,
-            Self::UnknownKernel | Self::UnknownTask | Self::NotFound => 404,
+            Self::UnknownKernel | Self::UnknownTask | Self::UnknownInvocation | Self::NotFound => 404,
             Self::NotBound
             | Self::BoundToAnother
             | Self::TaskEnded
             | Self::WrongKind
-            | Self::InvocationMismatch => 409,
+            | Self::InvocationMismatch
+            | Self::InvocationForgotten => 409,
             Self::Stopping => 410,
             Self::QueueFull => 429,
             Self::Internal => 500,

@@ -90,8 +90,8 @@ pub enum ExecutionOutcome {
 pub struct StreamSummary {
     /// Bytes printed in all.
     pub total_bytes: u64,
-    /// Path of the file, relative to the session's root, that holds the whole stream; present when it is longer than
-    /// [`super::MAX_STREAM_BYTES`].
+    /// Path of the file, relative to the session's root, that holds the whole stream as it was printed; present when the events do
+    /// not: it is longer than [`super::MAX_STREAM_BYTES`], or no UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
 }

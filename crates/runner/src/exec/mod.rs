@@ -1,9 +1,5 @@
 //! `runner exec`: process 1 of the body's container.
 
-mod environment;
-mod memory;
-mod processes;
-mod program;
 mod relay;
 mod supervisor;
 

@@ -12,12 +12,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::environment::body_environment;
-use super::memory::{CONTROL_GROUPS, oom_kills};
-use super::processes::{Ending, Processes, reap_until};
-use super::program::spawn;
 use super::relay::Relay;
 use crate::clock::now;
+use crate::environment::body_environment;
+use crate::memory::{CONTROL_GROUPS, oom_kills};
+use crate::processes::{Ending, Processes, reap_until};
+use crate::program::spawn;
 use crate::record_file::RecordFile;
 
 /// How often a running body's record is refreshed at most.

@@ -9,14 +9,11 @@
 //! The target is emptied first, always: a pod whose sandbox was lost prepares again in a volume that a former attempt, or a
 //! former body, has written to.
 
-mod install;
-mod volume;
-
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use codeworkspace_bundle::{BundlePath, BundleReader, Caps, Entry, ReadError};
+use codeworkspace_bundle::{BundlePath, Entry};
 use codeworkspace_protocol::{Cause, PrepareArguments, RunRecord};
 use fs_err::File;
 use rustix::fs::Mode;
@@ -24,35 +21,15 @@ use rustix::process::umask;
 use thiserror::Error;
 
 use crate::clock::now;
+use crate::install::install;
 use crate::record_file::RecordFile;
-use volume::{Volume, VolumeError};
-
-/// What fits was decided, by the operator's configuration, when the bundle was made.
-const UNLIMITED: Caps = Caps {
-    entries: u64::MAX,
-    file_bytes: u64::MAX,
-    total_bytes: u64::MAX,
-};
+use crate::unpack::{self, UnpackError};
+use crate::volume::{Volume, VolumeError};
 
 #[derive(Debug, Error)]
 enum PrepareError {
-    #[error("the bundle cannot be opened: {0}")]
-    Open(#[from] io::Error),
-    #[error(
-        "{path}: {error}; the bundle was replaced or damaged on its way, or another version of the operator made it"
-    )]
-    Read { path: String, error: ReadError },
-    #[error(
-        "the bundle {path} has the digest {found}, but this pod was made for {expected}; it was replaced or damaged on its way \
-         and is not unpacked"
-    )]
-    DigestMismatch {
-        path: String,
-        found: String,
-        expected: String,
-    },
     #[error(transparent)]
-    Volume(#[from] VolumeError),
+    Unpack(#[from] UnpackError),
     #[error("the runner cannot be installed: {0}")]
     Install(io::Error),
 }
@@ -60,10 +37,16 @@ enum PrepareError {
 impl PrepareError {
     fn cause(&self) -> Cause {
         match self {
-            Self::Open(_) | Self::Read { .. } | Self::Volume(_) => Cause::UnpackFailed,
-            Self::DigestMismatch { .. } => Cause::DigestMismatch,
+            Self::Unpack(UnpackError::DigestMismatch { .. }) => Cause::DigestMismatch,
+            Self::Unpack(_) => Cause::UnpackFailed,
             Self::Install(_) => Cause::InstallFailed,
         }
+    }
+}
+
+impl From<VolumeError> for PrepareError {
+    fn from(error: VolumeError) -> Self {
+        Self::Unpack(error.into())
     }
 }
 
@@ -92,34 +75,15 @@ fn fill(arguments: &PrepareArguments) -> Result<(), PrepareError> {
     if let Err(error) = verify(arguments, |path, entry| volume.write(path, entry)) {
         // The first error is the one to report; the next attempt empties the volume as well.
         let _ = volume.clear();
-        return Err(error);
+        return Err(error.into());
     }
-    install::install(Path::new(&arguments.install)).map_err(PrepareError::Install)
+    install(Path::new(&arguments.install)).map_err(PrepareError::Install)
 }
 
-/// Reads the whole bundle, hands out its entries, and compares its digest with the one that the pod was made for.
 fn verify(
     arguments: &PrepareArguments,
-    mut take: impl FnMut(&BundlePath, &Entry) -> Result<(), VolumeError>,
-) -> Result<(), PrepareError> {
-    let unreadable = |error: ReadError| PrepareError::Read {
-        path: arguments.bundle.clone(),
-        error,
-    };
+    take: impl FnMut(&BundlePath, &Entry) -> Result<(), VolumeError>,
+) -> Result<(), UnpackError> {
     let bundle = File::open(&arguments.bundle)?;
-    let mut reader = BundleReader::with_caps(bundle, UNLIMITED).map_err(unreadable)?;
-    for item in reader.by_ref() {
-        let (path, entry) = item.map_err(unreadable)?;
-        take(&path, &entry)?;
-    }
-    let found = reader.finish().map_err(unreadable)?.to_string();
-    if found == arguments.digest {
-        Ok(())
-    } else {
-        Err(PrepareError::DigestMismatch {
-            path: arguments.bundle.clone(),
-            found,
-            expected: arguments.digest.clone(),
-        })
-    }
+    unpack::verify(bundle, &arguments.bundle, &arguments.digest, take)
 }

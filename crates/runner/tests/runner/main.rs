@@ -3,6 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::expect_used,
     reason = "helpers of tests fail like tests"
 )]
 
@@ -11,3 +12,5 @@ mod fixture;
 mod hostile;
 mod prepare;
 mod read;
+mod register;
+mod serve;

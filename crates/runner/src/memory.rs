@@ -3,11 +3,11 @@
 use std::path::Path;
 
 /// Where container runtimes mount a container's own control groups.
-pub(super) const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
+pub(crate) const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// The counter `oom_kill` of the container's memory control group, in version 2 or else version 1 of its interface (kernel
 /// documentation, admin-guide/cgroup-v2 and cgroup-v1/memory). Absent when neither can be read.
-pub(super) fn oom_kills(control_groups: &Path) -> Option<u64> {
+pub(crate) fn oom_kills(control_groups: &Path) -> Option<u64> {
     ["memory.events", "memory/memory.oom_control"]
         .iter()
         .filter_map(|file| fs_err::read_to_string(control_groups.join(file)).ok())

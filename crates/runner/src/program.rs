@@ -20,7 +20,7 @@ const EXIT_CANNOT_RUN: u8 = 126;
 
 /// Why a body could not be started. Every message names the program and what to do.
 #[derive(Debug, Error)]
-pub(super) enum SpawnError {
+pub(crate) enum SpawnError {
     #[error("cannot start `{program}`: the working directory `{workdir}` cannot be entered: {error}")]
     Workdir {
         program: String,
@@ -73,7 +73,7 @@ pub(super) enum SpawnError {
 }
 
 impl SpawnError {
-    pub(super) fn exit_code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::NotOnPath { .. } | Self::NoSuchFile { .. } => EXIT_NOT_FOUND,
             _ => EXIT_CANNOT_RUN,
@@ -82,7 +82,7 @@ impl SpawnError {
 }
 
 /// Starts the body in a process group of its own, with nothing on its standard input.
-pub(super) fn spawn(
+pub(crate) fn spawn(
     argv: &[String],
     workdir: &str,
     environment: &BTreeMap<OsString, OsString>,

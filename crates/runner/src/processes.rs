@@ -11,13 +11,13 @@ use rustix::process::{
 
 /// How a body ended, as the kernel reported it: exactly one of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(crate) enum Ending {
     ExitCode(i32),
     Signal(i32),
 }
 
 impl Ending {
-    fn from_status(status: WaitStatus) -> Option<Self> {
+    pub(crate) fn from_status(status: WaitStatus) -> Option<Self> {
         let exit_code = status.exit_status().map(Self::ExitCode);
         exit_code.or_else(|| status.terminating_signal().map(Self::Signal))
     }
@@ -25,13 +25,13 @@ impl Ending {
 
 /// Everything that this process answers for: as process 1 all others of its process namespace, else its own descendants.
 #[derive(Clone, Copy)]
-pub(super) struct Processes {
+pub(crate) struct Processes {
     is_init: bool,
 }
 
 impl Processes {
     /// Becomes the parent of every orphan, if the process is not that already by being number 1.
-    pub(super) fn adopt() -> io::Result<Self> {
+    pub(crate) fn adopt() -> io::Result<Self> {
         let own = getpid();
         if !own.is_init() {
             set_child_subreaper(Some(own))?;
@@ -45,7 +45,7 @@ impl Processes {
     ///
     /// As process 1 it is one system call that no fork escapes. Otherwise a process can be born between looking and killing,
     /// so call it until nobody is left, as [`Processes::end_all`] does.
-    pub(super) fn kill_all(self) -> bool {
+    pub(crate) fn kill_all(self) -> bool {
         if self.is_init {
             // kill(2) with -1: everybody but process 1 itself, which is the sender.
             return kill_process_group(Pid::INIT, Signal::KILL).is_ok();
@@ -61,7 +61,7 @@ impl Processes {
     /// dead network file system).
     ///
     /// Only for when no other thread waits for children.
-    pub(super) fn end_all(self, limit: Duration) -> bool {
+    pub(crate) fn end_all(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut pause = Duration::from_millis(1);
         loop {
@@ -80,7 +80,7 @@ impl Processes {
 }
 
 /// Reaps whatever ends, orphans included, up to and including the body. `None` if the kernel no longer knows the body.
-pub(super) fn reap_until(body: Pid) -> Option<Ending> {
+pub(crate) fn reap_until(body: Pid) -> Option<Ending> {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == body => return Ending::from_status(status),

@@ -26,7 +26,7 @@ const CREATE_FILE: OFlags = OFlags::WRONLY
 
 /// Why a volume could not be used.
 #[derive(Debug, Error)]
-pub(super) enum VolumeError {
+pub(crate) enum VolumeError {
     #[error("the folder {} that takes the bundle cannot be opened: {error}; mount a volume there", path.display())]
     Open { path: PathBuf, error: Errno },
     #[error("what {} held before cannot be removed: {error}", path.display())]
@@ -49,7 +49,7 @@ pub(super) enum VolumeError {
 }
 
 /// An open volume, used by this process alone.
-pub(super) struct Volume {
+pub(crate) struct Volume {
     path: PathBuf,
     root: OwnedFd,
     /// The folder written to last: a bundle's paths are sorted, so the next file is mostly beside the one before.
@@ -57,22 +57,27 @@ pub(super) struct Volume {
 }
 
 impl Volume {
-    pub(super) fn open(path: &Path) -> Result<Self, VolumeError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, VolumeError> {
         let flags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
         let root = openat(CWD, path, flags, Mode::empty()).map_err(|error| VolumeError::Open {
             path: path.to_owned(),
             error,
         })?;
-        Ok(Self {
+        Ok(Self::within(root, path))
+    }
+
+    /// A folder that is open already; `path` is what messages call it.
+    pub(crate) fn within(root: OwnedFd, path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
             root,
             last_folder: None,
-        })
+        }
     }
 
     /// Removes everything, whatever a body has left there: links, folders without permissions, folders nested too deeply for
     /// recursion.
-    pub(super) fn clear(&mut self) -> Result<(), VolumeError> {
+    pub(crate) fn clear(&mut self) -> Result<(), VolumeError> {
         self.last_folder = None;
         clear(self.root.as_fd()).map_err(|error| VolumeError::Clear {
             path: self.path.clone(),
@@ -81,7 +86,7 @@ impl Volume {
     }
 
     /// Writes one entry of a bundle, with the folders above it.
-    pub(super) fn write(&mut self, path: &BundlePath, entry: &Entry) -> Result<(), VolumeError> {
+    pub(crate) fn write(&mut self, path: &BundlePath, entry: &Entry) -> Result<(), VolumeError> {
         self.try_write(path, entry).map_err(|error| match error {
             Errno::NOSPC | Errno::DQUOT => VolumeError::Full {
                 path: self.path.clone(),
@@ -136,7 +141,7 @@ impl Volume {
 
 /// Empties a folder without recursion: folders that are not empty are moved up to `root` first, so that neither the stack nor
 /// the number of open files depends on how deep they are.
-fn clear(root: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn clear(root: BorrowedFd<'_>) -> Result<(), Errno> {
     let mut moved = 0;
     loop {
         let names = names(root)?;
@@ -198,7 +203,8 @@ fn open_whatever_its_mode(folder: BorrowedFd<'_>, name: &Path) -> Result<OwnedFd
     openat(folder, name, OPEN_FOLDER, Mode::empty())
 }
 
-fn names(folder: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
+/// The names in a folder, in no particular order.
+pub(crate) fn names(folder: BorrowedFd<'_>) -> Result<Vec<PathBuf>, Errno> {
     use std::os::unix::ffi::OsStrExt;
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

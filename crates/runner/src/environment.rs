@@ -13,7 +13,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 ///
 /// A cluster's addresses are nothing that a manifest declared, and `HOSTNAME` is the pod's name, which differs from run to run;
 /// a body that wants it can still ask the kernel.
-pub(super) fn body_environment(
+pub(crate) fn body_environment(
     given: impl IntoIterator<Item = (OsString, OsString)>,
     workdir: &str,
 ) -> BTreeMap<OsString, OsString> {

@@ -8,7 +8,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{File, OpenOptions};
 
 /// Copies the running program to `folder`, complete or not at all.
-pub(super) fn install(folder: &Path) -> io::Result<()> {
+pub(crate) fn install(folder: &Path) -> io::Result<()> {
     let unfinished = folder.join(".runner.unfinished");
     match fs_err::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

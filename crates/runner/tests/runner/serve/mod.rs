@@ -1,0 +1,11 @@
+//! `runner serve` from outside: the built program, a real ipykernel, and a gateway that speaks to it over TLS.
+
+mod access;
+mod client;
+mod command;
+mod end;
+mod execute;
+mod files;
+mod interrupt;
+pub mod pod;
+mod repeat;
