@@ -2,13 +2,14 @@
 import { isNativeError } from 'node:util/types';
 import { inspect } from 'node:util';
 
-/** Frames of Node.js and of the kernel below those of the user's code. */
-const OURS = new RegExp(`^\\s+at .*(node:|${escape(import.meta.url.replace(/\/[^/]*$/, '/'))})`);
+/** Frames of Node.js and of the kernel below those of the user's code. Under an error with a cause, a line stands for them. */
+const FRAME = `at .*(?:node:|${escape(new URL('./', import.meta.url).href)})`;
+const OURS = new RegExp(`^\\s+(?:${FRAME}|\\.{3} \\d+ lines matching cause stack trace \\.{3})`);
 
 /** The error as Node.js prints it, without frames that are not the user's. */
 export function traceback(error) {
   const lines = [];
-  for (const line of inspect(error).split('\n')) {
+  for (const line of show(error).split('\n')) {
     if (!OURS.test(line)) lines.push(line);
     // The error's own properties begin at the end of its last frame.
     else if (line.endsWith(' {')) lines.push(`${lines.pop()} {`);
@@ -19,10 +20,8 @@ export function traceback(error) {
 /** The content of Jupyter's `error` message. Anything can be thrown. */
 export function describeError(thrown) {
   const text = traceback(thrown);
-  if (isNativeError(thrown) || thrown instanceof Error) {
-    return { ename: String(thrown.name), evalue: String(thrown.message), traceback: text.split('\n') };
-  }
-  return { ename: 'Uncaught', evalue: text, traceback: `Uncaught ${text}`.split('\n') };
+  if (!isNativeError(thrown)) return { ename: 'Uncaught', evalue: text, traceback: `Uncaught ${text}`.split('\n') };
+  return { ename: String(thrown.name), evalue: String(thrown.message), traceback: text.split('\n') };
 }
 
 /** The same for a cell that does not parse: no frame tells the place. Line and column count from 0. */
@@ -40,6 +39,15 @@ export function describeSyntaxError({ name, message }, source, { line, column })
       `${name}: ${message}`,
     ],
   };
+}
+
+/** An object decides itself how it is shown, and may fail at it. */
+function show(value) {
+  try {
+    return inspect(value);
+  } catch (error) {
+    return `a value that cannot be shown: ${isNativeError(error) ? error.message : typeof error}`;
+  }
 }
 
 function escape(text) {

@@ -1,12 +1,15 @@
 /** Runs cells in the global scope, with `await` at the top level and `const` that a later cell may declare again. */
 import { Session } from 'node:inspector';
-import { setImmediate } from 'node:timers';
+import { isNativeError } from 'node:util/types';
 
 import { describeError, describeSyntaxError } from './errors.mjs';
 import { refreshModules } from './modules.mjs';
 import { present } from './present.mjs';
 
 const GROUP = 'cell';
+
+/** Node.js's own, which no cell's interrupt stops. */
+const later = setImmediate;
 
 /** V8's REPL mode is reached only through the inspector. No port is opened: the session is inside this thread. */
 export class Evaluator {
@@ -46,23 +49,27 @@ export class Evaluator {
       const outcome = error ? { interrupted: true } : this.#outcome(answer, { code, name });
       this.#session.post('Runtime.releaseObjectGroup', { objectGroup: GROUP });
       // After what the code has left to run at once: its output still belongs to the cell's answer.
-      setImmediate(() => done(outcome));
+      later(() => done(outcome));
     });
   }
 
   #outcome({ result, exceptionDetails }, source) {
-    if (!exceptionDetails) {
+    try {
+      if (exceptionDetails) return { error: this.#describe(exceptionDetails, source) };
       const value = this.#fetch(result);
       return value === undefined ? {} : { data: present(value) };
+    } catch (error) {
+      // Showing a value runs code of the value.
+      return { error: describeError(error) };
     }
-    const thrown = this.#fetch(exceptionDetails.exception);
-    // What does not parse was never entered.
-    const entered = exceptionDetails.stackTrace !== undefined || exceptionDetails.url !== undefined;
-    if (thrown instanceof SyntaxError && !entered) {
-      const { lineNumber: line, columnNumber: column } = exceptionDetails;
-      return { error: describeSyntaxError(thrown, source, { line, column }) };
-    }
-    return { error: describeError(thrown) };
+  }
+
+  #describe(details, source) {
+    const thrown = this.#fetch(details.exception);
+    if (!isNativeError(thrown) || thrown.name !== 'SyntaxError') return describeError(thrown);
+    // `JSON.parse` and `eval` throw these too, from within the cell. A cell that does not parse was never entered.
+    if (String(thrown.stack).includes(`${source.name}:`)) return describeError(thrown);
+    return describeSyntaxError(thrown, source, { line: details.lineNumber, column: details.columnNumber });
   }
 
   /** The value itself, which the inspector only describes. */

@@ -15,22 +15,27 @@ import { installModules } from './modules.mjs';
 import { Output } from './output.mjs';
 import { installTimers } from './timers.mjs';
 
+/** The exit code when the kernel itself is at fault (EX_SOFTWARE). */
+const FAULT = 70;
+
 const [, language, connectionFile] = process.argv.splice(1);
+const { reallyExit } = process;
 
 const link = new Link();
 const tag = randomBytes(16);
+const cells = new Cells();
+// Before anything can touch the streams of Node.js, which would make the pipes of child processes non-blocking.
+const output = new Output(cells, tag);
+output.install();
+
 const worker = new Worker(new URL('./server.mjs', import.meta.url), {
   workerData: { connectionFile, language, shared: link.shared, tag },
 });
-
 worker.on('error', (error) => {
   writeSync(REAL_STDERR, `the kernel's own thread failed: ${error?.stack ?? error}\n`);
-  process.abort();
+  reallyExit.call(process, FAULT);
 });
 
-const cells = new Cells();
-const output = new Output(cells, tag);
-output.install();
 const evaluator = new Evaluator(cells, output);
 installModules();
 installTimers(cells);
@@ -54,7 +59,6 @@ process.on('unhandledRejection', (error) => process.stderr.write(`Uncaught (in p
 // Interrupts come as messages. A signal to the whole group of processes is for the children.
 process.on('SIGINT', () => {});
 
-const { reallyExit } = process;
 // The last thing before the process ends, after all handlers of the user's code.
 process.reallyExit = (code) => {
   link.handOver(worker, { type: 'exiting', code });

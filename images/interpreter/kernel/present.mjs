@@ -29,7 +29,9 @@ export function encode(bundle) {
 
 /** Whether this is a MIME bundle: an object with nothing but keys such as `text/html`. */
 export function isBundle(value) {
-  return isPlain(value) && Object.keys(value).length > 0 && Object.keys(value).every((key) => /^[a-z]+\/[\w.+-]+$/i.test(key));
+  if (!isPlain(value)) return false;
+  const keys = Object.keys(value);
+  return keys.length > 0 && keys.every((key) => /^[a-z]+\/[\w.+-]+$/i.test(key));
 }
 
 function isPlain(value) {
@@ -50,15 +52,13 @@ function isJson(root) {
     if (!Array.isArray(value) && !isPlain(value)) return false;
     if (ancestors.has(value) || Object.getOwnPropertySymbols(value).length > 0) return false;
     ancestors.add(value);
-    const fields = Object.entries(Object.getOwnPropertyDescriptors(value));
-    const whole = fields.every(([name, field]) => 'value' in field && (isLength(value, name) || (field.enumerable && check(field.value))));
-    const dense = !Array.isArray(value) || fields.length === value.length + 1;
+    const fields = Object.getOwnPropertyDescriptors(value);
+    if (Array.isArray(value)) delete fields.length;
+    const list = Object.values(fields);
+    const whole = list.every((field) => 'value' in field && field.enumerable && check(field.value));
+    const dense = !Array.isArray(value) || list.length === value.length;
     ancestors.delete(value);
     return whole && dense;
   };
   return check(root);
-}
-
-function isLength(value, name) {
-  return Array.isArray(value) && name === 'length';
 }

@@ -6,7 +6,7 @@ const LANGUAGES = {
   typescript: { mimetype: 'text/typescript', file_extension: '.ts' },
 };
 
-/** By the type of the request: its answer. */
+/** By the type of the request: what makes the content of its reply. */
 export function simpleAnswers(language) {
   const info = {
     status: 'ok',
@@ -23,7 +23,7 @@ export function simpleAnswers(language) {
     comm_info_request: () => ({ status: 'ok', comms: {} }),
     history_request: () => ({ status: 'ok', history: [] }),
     inspect_request: () => ({ status: 'ok', found: false, data: {}, metadata: {} }),
-    complete_request: ({ cursor_pos: position }) => ({
+    complete_request: ({ content: { cursor_pos: position } }) => ({
       status: 'ok',
       matches: [],
       cursor_start: position,

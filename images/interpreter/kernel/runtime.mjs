@@ -5,8 +5,8 @@ import { Session } from 'node:inspector';
 /** A main thread that does not answer within this time is running code, which must be ended for an interrupt. */
 const ANSWER_MS = 25;
 
-/** A message may get lost when the interrupted code is the one that handles it. */
-const REPEAT_MS = 50;
+/** One termination ends one callback. It may be the one that would have answered, or there may be another. */
+const REPEAT_MS = 100;
 
 export class Runtime {
   #port;
@@ -49,10 +49,10 @@ export class Runtime {
   /** Ends the code that runs. A cell that only waits is answered, and does not go on after a timer. */
   async interrupt() {
     const interrupted = [...this.#running.keys()];
-    if (!(await this.#answers(ANSWER_MS))) {
+    for (let patience = ANSWER_MS; !(await this.#answers(patience)); patience = REPEAT_MS) {
       interruptChildren();
-      this.#session.post('Runtime.terminateExecution');
-      while (!(await this.#answers(REPEAT_MS)));
+      // Fails, which does not matter, while an earlier one has not taken effect.
+      this.#session.post('Runtime.terminateExecution', () => {});
     }
     for (const cell of interrupted) {
       this.#port.postMessage({ type: 'interrupted', cell });

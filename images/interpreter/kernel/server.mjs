@@ -23,7 +23,6 @@ const { connectionFile, language, shared, tag } = workerData;
 const connection = JSON.parse(readFileSync(connectionFile, 'utf8'));
 const wire = new Wire(connection);
 const link = new Link(shared);
-const answers = simpleAnswers(language);
 
 async function bind(socket, channel) {
   const port = connection[`${channel}_port`];
@@ -82,7 +81,7 @@ async function end(code) {
 }
 
 const requests = {
-  ...Object.fromEntries(Object.entries(answers).map(([type, answer]) => [type, ({ content }) => answer(content)])),
+  ...simpleAnswers(language),
   execute_request: (request) => executions.execute(request),
   interrupt_request: () => {
     // The reply does not wait for code that will not end.
@@ -98,16 +97,23 @@ const requests = {
   },
 };
 
+/** What the first cell needs is loaded when the client knows that the kernel is there. */
+let warm = false;
+
 async function answer(request, outbox) {
   const type = request.header.msg_type;
   const parent = request.header;
   publish('status', parent, { execution_state: 'busy' });
-  const content = await requests[type]?.(request);
+  const content = Object.hasOwn(requests, type) ? await requests[type](request) : undefined;
   if (content !== undefined) {
     const reply = { identities: request.identities, type: type.replace(/_request$/, '_reply'), parent, content };
     outbox.put(wire.encode(reply));
   }
   publish('status', parent, { execution_state: 'idle' });
+  if (!warm) {
+    warm = true;
+    setImmediate(warmUp, language);
+  }
 }
 
 /** Answers what comes on a channel, one after the other. */
@@ -128,4 +134,3 @@ void serve(control, outboxes.control);
 void (async () => {
   for await (const frames of heartbeat) await heartbeat.send(frames);
 })();
-warmUp(language);

@@ -25,10 +25,17 @@ function calling(cells, original) {
   return function (callback, ...rest) {
     if (typeof callback !== 'function') return original(callback, ...rest);
     const cell = cells.current;
+    let running = false;
     const timer = original(function (...values) {
-      if (cells.isInterrupted(cell)) return clearTimeout(timer);
+      // One that still runs was interrupted: not even `finally` is reached then.
+      if (running || cells.isInterrupted(cell)) return clearTimeout(timer);
       cells.resume(cell);
-      return callback.apply(this, values);
+      running = true;
+      try {
+        return callback.apply(this, values);
+      } finally {
+        running = false;
+      }
     }, ...rest);
     return timer;
   };
