@@ -28,6 +28,8 @@ pub(crate) struct Arguments {
 enum Tier {
     /// Format, lints and every test that needs nothing but this machine.
     Unit,
+    /// Tests of the Jupyter kernels, inside the interpreter image.
+    Kernels,
     /// Tests against etcd and an API server.
     Api,
     /// Tests on the whole cluster, where the charts installed the operator.
@@ -56,6 +58,10 @@ const UNIT: [Stage; 3] = [
         run: stages::unit,
     },
 ];
+const KERNELS: [Stage; 1] = [Stage {
+    name: "kernels",
+    run: stages::kernels,
+}];
 const API: [Stage; 1] = [Stage {
     name: "api",
     run: stages::api,
@@ -69,9 +75,10 @@ impl Tier {
     fn stages(self) -> Vec<&'static Stage> {
         match self {
             Self::Unit => UNIT.iter().collect(),
+            Self::Kernels => KERNELS.iter().collect(),
             Self::Api => API.iter().collect(),
             Self::E2e => E2E.iter().collect(),
-            Self::All => UNIT.iter().chain(&API).chain(&E2E).collect(),
+            Self::All => UNIT.iter().chain(&KERNELS).chain(&API).chain(&E2E).collect(),
         }
     }
 }
@@ -131,7 +138,10 @@ mod tests {
     #[test]
     fn the_cheapest_stages_come_first_and_no_tier_is_left_out() {
         let names = |tier: Tier| tier.stages().iter().map(|stage| stage.name).collect::<Vec<_>>();
-        assert_eq!(names(Tier::All), ["format", "lint", "unit", "api", "e2e"]);
+        assert_eq!(
+            names(Tier::All),
+            ["format", "lint", "unit", "kernels", "api", "e2e"]
+        );
         assert_eq!(names(Tier::Unit), ["format", "lint", "unit"]);
     }
 

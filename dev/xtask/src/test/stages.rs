@@ -9,6 +9,7 @@ use fs_err as fs;
 
 use super::Arguments;
 use crate::cluster::{self, ApiServer};
+use crate::images;
 use crate::installation::{Installation, Purpose};
 
 /// Tests on the cluster mostly wait for pods, so more of them run at once than there are processors.
@@ -60,6 +61,20 @@ pub(super) fn unit(arguments: &Arguments) -> Result<()> {
             &["--ignored", LONG],
         )?;
     }
+    Ok(())
+}
+
+/// The kernels of sessions, inside the image that was built from this checkout.
+pub(super) fn kernels(arguments: &Arguments) -> Result<()> {
+    let built = images::build(&["interpreter"], images::Options::default())?;
+    let image = built.first().context("nothing was built")?;
+    let script = crate::checkout().join("images/interpreter/tests/in-image");
+    let status = Command::new(&script)
+        .arg(&image.archive)
+        .args(&arguments.runner)
+        .status()
+        .with_context(|| script.display().to_string())?;
+    ensure!(status.success(), "{} failed: {status}", script.display());
     Ok(())
 }
 
