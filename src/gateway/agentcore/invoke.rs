@@ -247,6 +247,7 @@ fn refusal(error: SessionError, session: &str) -> Result<ToolResult, ServiceErro
         | ErrorCode::WrongKind
         | ErrorCode::NoSpace
         | ErrorCode::UnknownTask
+        | ErrorCode::UnknownInvocation
         | ErrorCode::TaskEnded => return Ok(ToolResult::failure(message)),
         ErrorCode::InvalidRequest | ErrorCode::InvalidPath | ErrorCode::UnknownKernel => {
             ValidationError::field("arguments", &message).into()
@@ -254,7 +255,7 @@ fn refusal(error: SessionError, session: &str) -> Result<ToolResult, ServiceErro
         ErrorCode::InvocationMismatch => {
             ValidationError::new(Reason::IdempotentParameterMismatchException, &message).into()
         }
-        ErrorCode::QueueFull => ServiceError::Conflict(message),
+        ErrorCode::QueueFull | ErrorCode::InvocationForgotten => ServiceError::Conflict(message),
         ErrorCode::CommandsDisabled => ServiceError::AccessDenied(message),
         ErrorCode::Stopping | ErrorCode::BoundToAnother => SessionsError::NotActive {
             id: session.to_owned(),
