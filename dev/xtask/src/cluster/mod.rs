@@ -12,6 +12,7 @@ use clap::Subcommand;
 
 mod api_server;
 mod archive;
+mod cache;
 mod certificates;
 mod command;
 mod components;
@@ -31,6 +32,7 @@ mod stop;
 mod template;
 
 pub(crate) use api_server::ApiServer;
+pub(crate) use cache::{Kept, Making, hash};
 use instance::Instance;
 
 /// The arguments of `cargo xtask cluster`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use fs_err as fs;
 
-use super::{command, programs, progress};
+use super::{cache, command, progress};
 
 /// A program of the system and the Debian package that brings it. Programs are looked for instead of packages: a machine may have
 /// containerd from elsewhere, and Debian's package would then be in its way.
@@ -77,7 +77,7 @@ fn install_arguments<'a>(packages: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn apt_get(arguments: &[&str]) -> Result<()> {
-    let log = programs::cache()?.join("apt-get.log");
+    let log = cache::folder()?.join("apt-get.log");
     let mut command = command::command("apt-get");
     progress::run(
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive"),

@@ -1,22 +1,17 @@
 //! The programs that the cluster consists of, built from Go modules: there is neither a registry nor a download site that every machine
 //! reaches, but a Go module proxy is part of every Go installation.
-//!
-//! Each program is kept outside the checkout in a folder named by the hash of what it is built from, so that checkouts share it and a
-//! change of version builds anew. It appears there by a rename, so that an interrupted build leaves nothing that looks finished.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
 use anyhow::{Context, Result};
 use fs_err as fs;
 use sha2::{Digest, Sha256};
 
+use super::cache::{Kept, Making};
 use super::command;
 use super::hexadecimal::hexadecimal;
-use super::lock::Lock;
-use super::progress;
 
 /// A Go module of `dev/cluster/programs` and the program that it builds.
 struct Module {
@@ -106,33 +101,15 @@ impl Module {
     /// The folder that holds the built program.
     fn built(&self) -> Result<PathBuf> {
         let flags = self.linker_flags()?;
-        let cache = cache()?.join("programs");
-        let folder = cache.join(format!("{}-{}", self.binary, self.hash(&flags)?));
-        if folder.is_dir() {
-            return Ok(folder);
-        }
-        fs::create_dir_all(&cache)?;
-        let _lock = Lock::take(&cache.join("lock"), "another build of the cluster's programs")?;
-        // Whoever held the lock may have built it.
-        if !folder.is_dir() {
-            self.build(&cache, &folder, &flags)?;
-        }
-        Ok(folder)
+        let kept = Kept {
+            shelf: "programs",
+            name: self.binary,
+            hash: self.hash(&flags)?,
+        };
+        kept.provide(|making| self.build(making, &flags))
     }
 
-    fn build(&self, cache: &Path, folder: &Path, flags: &str) -> Result<()> {
-        // A build that was killed may have left a compiler at work, which must not find the folder of this one.
-        let partials = format!("{}.partial-", self.binary);
-        for entry in fs::read_dir(cache)? {
-            let entry = entry?;
-            if entry.file_name().to_string_lossy().starts_with(&partials) {
-                fs::remove_dir_all(entry.path())?;
-            }
-        }
-        let partial = cache.join(format!("{partials}{}", std::process::id()));
-        fs::create_dir(&partial)?;
-        let log = cache.join(format!("{}.log", self.binary));
-        let started = Instant::now();
+    fn build(&self, making: &Making<'_>, flags: &str) -> Result<()> {
         eprintln!(
             "building {} (about {} with an empty Go cache)",
             self.binary, self.minutes
@@ -147,19 +124,19 @@ impl Module {
             flags,
             "-o",
         ])
-        .arg(partial.join(self.binary))
+        .arg(making.folder.join(self.binary))
         .arg(self.package)
         .current_dir(self.sources())
         .env("CGO_ENABLED", "0")
         .env("GOWORK", "off");
-        progress::run(&mut go, &format!("building {}", self.binary), &log).with_context(|| {
-            "the cluster's programs are built with Go 1.26 or newer (`go` on the PATH, from https://go.dev/dl)"
-        })?;
+        making
+            .run(&mut go, &format!("building {}", self.binary))
+            .with_context(|| {
+                "the cluster's programs are built with Go 1.26 or newer (`go` on the PATH, from https://go.dev/dl)"
+            })?;
         for link in self.links {
-            fs::os::unix::fs::symlink(self.binary, partial.join(link))?;
+            fs::os::unix::fs::symlink(self.binary, making.folder.join(link))?;
         }
-        fs::rename(&partial, folder)?;
-        eprintln!("built {} in {} s", self.binary, started.elapsed().as_secs());
         Ok(())
     }
 
@@ -219,16 +196,6 @@ fn required_version(go_mod: &str, module: &str) -> Result<String> {
             (name == module).then(|| version.split(' ').next().unwrap_or(version).to_owned())
         })
         .with_context(|| format!("go.mod does not require {module}"))
-}
-
-/// Where built programs are kept, shared by all checkouts of one user.
-pub(super) fn cache() -> Result<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-        .or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache")))
-        .context("neither XDG_CACHE_HOME nor HOME says where to keep the cluster's programs")?;
-    Ok(base.join("codeworkspace-dev"))
 }
 
 #[cfg(test)]

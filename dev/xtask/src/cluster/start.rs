@@ -17,7 +17,7 @@ use super::namespaces::{self, Namespace};
 use super::network::{self, Network, Range};
 use super::processes::{self, Started};
 use super::progress::Progress;
-use super::{packages, programs, stop};
+use super::{cache, packages, programs, stop};
 
 /// How long one thing may take to become ready. A busy machine takes a fifth of it.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -55,7 +55,7 @@ pub(super) fn up(instance: &Instance) -> Result<()> {
 
 /// Held while a cluster is started or removed.
 pub(super) fn lock(instance: &Instance) -> Result<Lock> {
-    let path = programs::cache()?.join(format!("instance-{}.lock", instance.id()));
+    let path = cache::folder()?.join(format!("instance-{}.lock", instance.id()));
     Lock::take(
         &path,
         "another command that starts or removes this checkout's cluster",
@@ -241,7 +241,7 @@ pub(super) fn import(instance: &Instance, archive: &Path) -> Result<String> {
 /// Picks addresses that no neighbour has and writes them down where neighbours look.
 fn reserve_network(instance: &Instance) -> Result<Network> {
     let _lock = Lock::take(
-        &programs::cache()?.join("networks.lock"),
+        &cache::folder()?.join("networks.lock"),
         "another checkout's start",
     )?;
     let mut taken = network::routed(&run("ip", ["-4", "route", "show", "table", "all"])?);

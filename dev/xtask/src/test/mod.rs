@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every tier of tests, from the compiler's opinion to the whole cluster.
 
+mod clients;
 mod stages;
 
 use std::time::{Duration, Instant};

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 
 use super::Arguments;
+use super::clients::Clients;
 use crate::cluster::{self, ApiServer};
 use crate::images;
 use crate::installation::{Installation, Purpose};
@@ -98,8 +99,11 @@ pub(super) fn e2e(arguments: &Arguments) -> Result<()> {
     if diagnostics.exists() {
         fs::remove_dir_all(&diagnostics)?;
     }
+    let clients = Clients::prepare()?;
     let environment = [
         ("KUBECONFIG", tools.kubeconfig().to_owned()),
+        ("CODEWORKSPACE_CLIENT_PYTHON", clients.python),
+        ("CODEWORKSPACE_CLIENT_NODE_MODULES", clients.node_modules),
         ("CODEWORKSPACE_HELM", tools.helm_path().to_owned()),
         ("CODEWORKSPACE_KUBECTL", tools.kubectl_path().to_owned()),
         ("CODEWORKSPACE_KSTATUS", kstatus()?),
