@@ -28,6 +28,9 @@ enum Command {
         /// Address of `/healthz`, `/readyz` and `/metrics`.
         #[arg(long, default_value = "0.0.0.0:8080")]
         listen: SocketAddr,
+        /// Address at which pods of sessions register.
+        #[arg(long, default_value = "0.0.0.0:8443")]
+        register: SocketAddr,
         /// Namespace of the lease by which replicas choose their leader.
         #[arg(long, env = "POD_NAMESPACE", default_value = "default")]
         namespace: String,
@@ -79,11 +82,18 @@ fn main() -> anyhow::Result<()> {
         Command::Controller {
             configuration,
             listen,
+            register,
             namespace,
             identity,
         } => {
             let configuration = Configuration::read(&configuration)?;
-            runtime.block_on(controller::start(configuration, listen, &namespace, &identity))
+            runtime.block_on(controller::start(
+                configuration,
+                listen,
+                register,
+                &namespace,
+                &identity,
+            ))
         }
         Command::Gateway {
             configuration,

@@ -34,6 +34,16 @@ struct Ended {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct EndedSession {
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Registration {
+    result: &'static str,
+}
+
 /// The operator's metrics.
 #[derive(Debug)]
 pub struct Metrics {
@@ -41,6 +51,9 @@ pub struct Metrics {
     reconciles: Family<Reconcile, Counter>,
     durations: Family<Kind, Histogram>,
     runs: Family<Ended, Counter>,
+    sessions: Family<EndedSession, Counter>,
+    registrations: Family<Registration, Counter>,
+    leaked_pods: Counter,
     leader: Gauge,
     github: OnceLock<Github>,
     github_api_requests: Counter,
@@ -73,6 +86,14 @@ impl Default for Metrics {
             durations.clone(),
         );
         registry.register("runs_finished", "Finished CodeRuns by outcome", runs.clone());
+        let sessions = Family::<EndedSession, Counter>::default();
+        registry.register("sessions_ended", "Ended CodeSessions by reason", sessions.clone());
+        let registrations = Family::<Registration, Counter>::default();
+        registry.register(
+            "registrations",
+            "Requests of sessions' pods to register a key, by result",
+            registrations.clone(),
+        );
         registry.register("leader", "1 while this replica leads", leader.clone());
         let counter = |registry: &mut Registry, name: &str, help: &str| {
             let counter = Counter::default();
@@ -84,6 +105,11 @@ impl Default for Metrics {
             registry.register(name, help, gauge.clone());
             gauge
         };
+        let leaked_pods = counter(
+            &mut registry,
+            "leaked_pods",
+            "Pods that were found claimed although their session was gone",
+        );
         let github_rate_limit_remaining = Family::<Asker, Gauge>::default();
         registry.register(
             "github_rate_limit_remaining",
@@ -123,6 +149,9 @@ impl Default for Metrics {
             reconciles,
             durations,
             runs,
+            sessions,
+            registrations,
+            leaked_pods,
             leader,
         }
     }
@@ -140,6 +169,21 @@ impl Metrics {
     /// Counts one finished run.
     pub fn run_finished(&self, outcome: &'static str) {
         self.runs.get_or_create(&Ended { outcome }).inc();
+    }
+
+    /// Counts one ended session.
+    pub fn session_ended(&self, reason: &'static str) {
+        self.sessions.get_or_create(&EndedSession { reason }).inc();
+    }
+
+    /// Counts one request of a pod to register its key.
+    pub fn registered(&self, result: &'static str) {
+        self.registrations.get_or_create(&Registration { result }).inc();
+    }
+
+    /// Counts one pod that was found claimed although its session was gone.
+    pub fn leaked(&self) {
+        self.leaked_pods.inc();
     }
 
     /// Says whether this replica leads.

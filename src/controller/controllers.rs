@@ -1,29 +1,31 @@
 //! The controllers, and the watches that they share.
 
-use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::future::Future;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, FluxKind, SecretInventory, labels};
+use codeworkspace_api::{CodeRun, CodeWorkspace, FluxKind, SecretInventory, labels};
 use codeworkspace_source::{Artifacts, Github, SystemClock};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube::core::{DynamicObject, PartialObjectMeta};
 use kube::runtime::controller::{self, Action, Config};
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{Controller, WatchStreamExt as _, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use tokio_util::sync::CancellationToken;
 
-use super::dependencies::Dependency;
+use super::looks::WantedLooks;
+use super::session_looks::{SessionLooks, WantedSessions};
 use super::stores::{Stores, Writers};
 use super::turns::Turns;
-use super::watches::{Change, Wanted, Wants, all, kept, tell};
-use super::{Backoff, Context, Error, Readable, Unreadable, inventory, run, workspace};
+use super::watches::{Wanted, kept, kept_pods, tell};
+use super::{
+    Backoff, Context, Error, Readable, Sessions, Unreadable, interpreter, inventory, pool, run, session,
+    workspace,
+};
 use crate::configuration::Configuration;
 use crate::metrics::Metrics;
 
@@ -40,6 +42,7 @@ pub async fn controllers(
     configuration: Configuration,
     github: Github,
     artifacts: Option<Artifacts>,
+    sessions: Option<Sessions>,
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -52,23 +55,20 @@ pub async fn controllers(
         metrics,
         stores.clone(),
     );
-    let context = Arc::new(context.with_artifacts(artifacts));
-    let (wants_workspaces, wanted_workspaces) = Wants::new();
-    let (wants_runs, wanted_runs) = Wants::new();
-    let (wants_inventories, wanted_inventories) = Wants::new();
-    let wants = Arc::new(WantedLooks {
-        workspaces: wants_workspaces,
-        runs: wants_runs,
-        inventories: wants_inventories,
-        context: context.clone(),
-        generations: Generations::default(),
-        inventory_generations: Generations::default(),
-        pins: Mutex::default(),
-    });
-    let watching = tokio::spawn(watch(client.clone(), writers, wants, stop.clone()));
+    let context = Arc::new(context.with_artifacts(artifacts).with_sessions(sessions));
+    let (wants, wanted) = WantedLooks::new(context.clone());
+    let (session_wants, session_wanted) = SessionLooks::new(context.clone());
+    let (wants, session_wants) = (Arc::new(wants), Arc::new(session_wants));
+    let watching = tokio::spawn(watch(
+        client.clone(),
+        writers,
+        wants,
+        session_wants.clone(),
+        stop.clone(),
+    ));
     // Without the templates every workspace would be told for a moment that there are none, without the workspaces that those which
     // it refers to are missing.
-    let listed = tokio::time::timeout(PATIENCE, stores.wait_until_ready());
+    let listed = tokio::time::timeout(PATIENCE, stores.wait_until_ready(context.sessions.is_some()));
     let Ok(listed) = listed.await else {
         bail!(
             "not everything could be listed within {} s; the warnings before this one name what: does the operator's role permit it?",
@@ -81,9 +81,10 @@ pub async fn controllers(
     }
     let controllers = async {
         tokio::join!(
-            run_workspaces(&context, wanted_workspaces, &stop),
-            run_inventories(&context, wanted_inventories, &stop),
-            run_runs(&client, &context, wanted_runs, &stop)
+            run_workspaces(&context, wanted.workspaces, &stop),
+            run_inventories(&context, wanted.inventories, &stop),
+            run_runs(&client, &context, wanted.runs, &stop),
+            run_sessions(&context, session_wanted, &session_wants, &stop)
         )
     };
     tokio::pin!(controllers);
@@ -100,212 +101,14 @@ pub async fn controllers(
     Ok(())
 }
 
-/// Turns changes of objects into looks at those whom they concern.
-struct WantedLooks {
-    workspaces: Wants<CodeWorkspace>,
-    runs: Wants<CodeRun>,
-    inventories: Wants<SecretInventory>,
-    context: Arc<Context>,
-    /// The generation of each workspace that was last told to those who refer to it: they build from its spec, and its status, which
-    /// changes far more often, does not concern them.
-    generations: Generations<CodeWorkspace>,
-    /// The same of inventories.
-    inventory_generations: Generations<SecretInventory>,
-    /// What each namespace's label says about pins.
-    pins: Mutex<HashMap<String, Option<String>>>,
-}
-
-impl WantedLooks {
-    fn workspace(&self, change: &Change<'_, Readable<CodeWorkspace>>) {
-        let stores = &self.context.stores;
-        let workspace = match *change {
-            Change::Any => {
-                self.generations.forget();
-                self.context.dependencies.retain_workspaces(|namespace, name| {
-                    let workspace = ObjectRef::new(name).within(namespace);
-                    stores.workspaces.get(&workspace).is_some()
-                });
-                self.workspaces.look_at(all(&stores.workspaces));
-                self.runs.look_at(all(&stores.runs));
-                return;
-            }
-            Change::Of(workspace) | Change::Gone(workspace) => workspace,
-        };
-        let this = ObjectRef::from_obj(workspace);
-        if self.generations.is_news(change) {
-            let namespace = workspace.namespace().unwrap_or_default();
-            let stood_for = Dependency::Workspace(workspace.name_any());
-            self.dependents(&namespace, &stood_for);
-            if let Some(path) = workspace::path(workspace) {
-                self.dependents(&namespace, &Dependency::Path(path));
-            }
-        }
-        self.runs.look_at(waiting_for(workspace, &stores.runs));
-        if matches!(change, Change::Gone(_)) {
-            let namespace = workspace.namespace().unwrap_or_default();
-            self.context
-                .dependencies
-                .retain(&namespace, &workspace.name_any(), &BTreeSet::new());
-        } else {
-            self.workspaces.look_at([this]);
-        }
-    }
-
-    fn run(&self, change: &Change<'_, Readable<CodeRun>>) {
-        match *change {
-            Change::Any => self.runs.look_at(all(&self.context.stores.runs)),
-            Change::Of(run) | Change::Gone(run) => {
-                self.runs.look_at([ObjectRef::from_obj(run)]);
-                if let (Ok(read), Some(namespace)) = (&run.0, run.namespace()) {
-                    let workspace = ObjectRef::new(&read.spec.workspace_ref.name).within(&namespace);
-                    self.workspaces.look_at([workspace]);
-                }
-            }
-        }
-    }
-
-    /// Any template may be the one that a workspace lacks, or the one that it shall no longer have.
-    fn template(&self) {
-        self.workspaces.look_at(all(&self.context.stores.workspaces));
-    }
-
-    fn config_map(&self, change: &Change<'_, PartialObjectMeta<ConfigMap>>) {
-        match *change {
-            Change::Any => self.workspaces.look_at(all(&self.context.stores.workspaces)),
-            Change::Of(map) | Change::Gone(map) => {
-                let dependency = Dependency::ConfigMap(map.name_any());
-                self.dependents(&map.namespace().unwrap_or_default(), &dependency);
-            }
-        }
-    }
-
-    fn flux_source(&self, kind: FluxKind, change: &Change<'_, PartialObjectMeta<DynamicObject>>) {
-        match *change {
-            Change::Any => self.workspaces.look_at(all(&self.context.stores.workspaces)),
-            Change::Of(source) | Change::Gone(source) => {
-                let dependency = workspace::flux_dependency(kind, &source.name_any());
-                self.dependents(&source.namespace().unwrap_or_default(), &dependency);
-            }
-        }
-    }
-
-    fn inventory(&self, change: &Change<'_, Readable<SecretInventory>>) {
-        match *change {
-            Change::Any => {
-                self.inventories.look_at(all(&self.context.stores.inventories));
-                self.workspaces.look_at(all(&self.context.stores.workspaces));
-            }
-            Change::Of(inventory) | Change::Gone(inventory) => {
-                // Its status is the operator's own.
-                if !self.inventory_generations.is_news(change) {
-                    return;
-                }
-                // A connector may be one of two, of which the other stands in another inventory.
-                let inventories = all(&self.context.stores.inventories);
-                let of_namespace = inventories
-                    .into_iter()
-                    .filter(|other| other.namespace == inventory.namespace());
-                self.inventories.look_at(of_namespace);
-                let namespace = inventory.namespace().unwrap_or_default();
-                self.dependents(&namespace, &Dependency::Inventories);
-            }
-        }
-    }
-
-    /// A namespace's label says whether its workspaces may follow branches and tags.
-    fn namespace(&self, change: &Change<'_, PartialObjectMeta<Namespace>>) {
-        if let Change::Of(namespace) | Change::Gone(namespace) = *change
-            && lock(&self.pins).get(&namespace.name_any()) == Some(&pin_of(namespace))
-        {
-            return;
-        }
-        let namespaces = self.context.stores.namespaces.state();
-        let now: HashMap<String, Option<String>> = namespaces
-            .iter()
-            .map(|namespace| (namespace.name_any(), pin_of(namespace)))
-            .collect();
-        let former = std::mem::replace(&mut *lock(&self.pins), now.clone());
-        let workspaces = all(&self.context.stores.workspaces);
-        self.workspaces
-            .look_at(workspaces.into_iter().filter(|workspace| {
-                let namespace = workspace.namespace.as_deref().unwrap_or_default();
-                former.get(namespace) != now.get(namespace)
-            }));
-    }
-
-    fn dependents(&self, namespace: &str, dependency: &Dependency) {
-        let dependents = self.context.dependencies.dependents(namespace, dependency);
-        self.workspaces.look_at(
-            dependents
-                .iter()
-                .map(|name| ObjectRef::new(name).within(namespace)),
-        );
-    }
-}
-
-/// The generation of each object that was told last.
-struct Generations<K: Resource<DynamicType = ()> + Clone + 'static>(
-    Mutex<HashMap<ObjectRef<Readable<K>>, Option<i64>>>,
-);
-
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Default for Generations<K> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Resource<DynamicType = ()> + Clone + 'static> Generations<K> {
-    fn forget(&self) {
-        lock(&self.0).clear();
-    }
-
-    /// Whether an object has another spec than was told, or is gone.
-    fn is_news(&self, change: &Change<'_, Readable<K>>) -> bool {
-        match *change {
-            Change::Any => true,
-            Change::Gone(object) => {
-                lock(&self.0).remove(&ObjectRef::from_obj(object));
-                true
-            }
-            Change::Of(object) => {
-                let generation = object.meta().generation;
-                let former = lock(&self.0).insert(ObjectRef::from_obj(object), generation);
-                former != Some(generation)
-            }
-        }
-    }
-}
-
-fn pin_of(namespace: &PartialObjectMeta<Namespace>) -> Option<String> {
-    namespace.labels().get(labels::REQUIRE_PIN).cloned()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The runs of a workspace that have not ended.
-fn waiting_for(
-    workspace: &Readable<CodeWorkspace>,
-    runs: &Store<Readable<CodeRun>>,
-) -> Vec<ObjectRef<Readable<CodeRun>>> {
-    let (name, namespace) = (workspace.name_any(), workspace.namespace());
-    let waits = |run: &Readable<CodeRun>| {
-        run.0.as_ref().is_ok_and(|run| {
-            run.spec.workspace_ref.name == name
-                && run.namespace() == namespace
-                && !run.status.as_ref().is_some_and(CodeRunStatus::is_finished)
-        })
-    };
-    let runs = runs.state();
-    runs.iter()
-        .filter(|run| waits(run))
-        .map(|run| ObjectRef::from_obj(run.as_ref()))
-        .collect()
-}
-
 /// Runs every watch until `stop`.
-async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: CancellationToken) {
+async fn watch(
+    client: Client,
+    writers: Writers,
+    wants: Arc<WantedLooks>,
+    session_wants: Arc<SessionLooks>,
+    stop: CancellationToken,
+) {
     let stopped = || stop.clone().cancelled_owned();
     // Bundles are ConfigMaps too. They are many, ours, and nobody's source.
     let of_others =
@@ -323,9 +126,29 @@ async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: 
     let runs = kept(Api::all(client.clone()), writers.runs);
     let templates = kept(Api::all(client.clone()), writers.templates);
     let inventories = kept(Api::all(client.clone()), writers.inventories);
+    let interpreters = kept(Api::all(client.clone()), writers.interpreters);
+    let sessions = kept(Api::all(client.clone()), writers.sessions);
+    let session_pods = kept_pods(
+        Api::all(client.clone()),
+        &of_class(labels::CLASS_SESSION),
+        writers.session_pods,
+    );
+    let watch_sessions = async {
+        // Whoever has none of them need not have their definitions either.
+        if wants.context().sessions.is_some() {
+            tokio::join!(
+                tell("CodeInterpreter", interpreters, stopped(), |change| {
+                    session_wants.interpreter(change);
+                }),
+                tell("CodeSession", sessions, stopped(), |change| session_wants
+                    .session(change)),
+                tell("Pod", session_pods, stopped(), |change| session_wants.pod(change)),
+            );
+        }
+    };
     let flux_kind = async |kind: FluxKind| {
         // A cluster without Flux has no such kinds.
-        if wants.context.artifacts.is_some() {
+        if wants.context().artifacts.is_some() {
             let sources = Api::<PartialObjectMeta<DynamicObject>>::all_with(
                 client.clone(),
                 &workspace::flux_resource(kind),
@@ -341,19 +164,27 @@ async fn watch(client: Client, writers: Writers, wants: Arc<WantedLooks>, stop: 
         tell("CodeWorkspace", workspaces, stopped(), |change| wants
             .workspace(change)),
         tell("CodeRun", runs, stopped(), |change| wants.run(change)),
-        tell("RunnerTemplate", templates, stopped(), |_| wants.template()),
+        tell("RunnerTemplate", templates, stopped(), |_| {
+            wants.template();
+            session_wants.template();
+        }),
         tell("SecretInventory", inventories, stopped(), |change| wants
             .inventory(change)),
         tell("ConfigMap", config_maps, stopped(), |change| wants
             .config_map(change)),
         tell("Namespace", namespaces, stopped(), |change| wants
             .namespace(change)),
+        watch_sessions,
         flux_kind(FluxKind::GitRepository),
         flux_kind(FluxKind::OCIRepository),
     );
 }
 
-async fn run_workspaces(context: &Arc<Context>, wanted: Wanted<CodeWorkspace>, stop: &CancellationToken) {
+async fn run_workspaces(
+    context: &Arc<Context>,
+    wanted: Wanted<Readable<CodeWorkspace>>,
+    stop: &CancellationToken,
+) {
     let controller = Controller::for_shared_stream(stream::pending(), context.stores.workspaces.clone())
         .with_config(Config::default().concurrency(CONCURRENCY))
         .reconcile_on(wanted)
@@ -368,7 +199,11 @@ async fn run_workspaces(context: &Arc<Context>, wanted: Wanted<CodeWorkspace>, s
     .await;
 }
 
-async fn run_inventories(context: &Arc<Context>, wanted: Wanted<SecretInventory>, stop: &CancellationToken) {
+async fn run_inventories(
+    context: &Arc<Context>,
+    wanted: Wanted<Readable<SecretInventory>>,
+    stop: &CancellationToken,
+) {
     let controller = Controller::for_shared_stream(stream::pending(), context.stores.inventories.clone())
         .with_config(Config::default().concurrency(CONCURRENCY))
         .reconcile_on(wanted)
@@ -386,10 +221,11 @@ async fn run_inventories(context: &Arc<Context>, wanted: Wanted<SecretInventory>
 async fn run_runs(
     client: &Client,
     context: &Arc<Context>,
-    wanted: Wanted<CodeRun>,
+    wanted: Wanted<Readable<CodeRun>>,
     stop: &CancellationToken,
 ) {
-    let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY, labels::MANAGER));
+    // The pods of sessions are watched by themselves.
+    let ours = watcher::Config::default().labels(&of_class(labels::CLASS_RUN));
     let controller = Controller::for_shared_stream(stream::pending(), context.stores.runs.clone())
         .with_config(Config::default().concurrency(CONCURRENCY))
         .reconcile_on(wanted)
@@ -398,6 +234,55 @@ async fn run_runs(
     // The schema of runs keeps nothing that it does not know, so that there is nobody to tell.
     let refuse = |_: Unreadable, _: Arc<Context>| async { Ok(()) };
     drive("CodeRun", controller, context.clone(), run::reconcile, refuse).await;
+}
+
+/// Selects the operator's own pods of one class.
+fn of_class(class: &str) -> String {
+    format!(
+        "{}={},{}={class}",
+        labels::MANAGED_BY,
+        labels::MANAGER,
+        labels::CLASS
+    )
+}
+
+/// Runs the controllers of sessions, if somebody looks after sessions here.
+async fn run_sessions(
+    context: &Arc<Context>,
+    wanted: WantedSessions,
+    wants: &Arc<SessionLooks>,
+    stop: &CancellationToken,
+) {
+    if context.sessions.is_none() {
+        return;
+    }
+    let interpreters = Controller::for_shared_stream(stream::pending(), context.stores.interpreters.clone())
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        .reconcile_on(wanted.interpreters)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    let sessions = Controller::for_shared_stream(stream::pending(), context.stores.sessions.clone())
+        .with_config(Config::default().concurrency(CONCURRENCY))
+        .reconcile_on(wanted.sessions)
+        .graceful_shutdown_on(stop.clone().cancelled_owned());
+    // The schema of sessions keeps nothing that it does not know, so that there is nobody to tell.
+    let refuse = |_: Unreadable, _: Arc<Context>| async { Ok(()) };
+    tokio::join!(
+        drive(
+            "CodeSession",
+            sessions,
+            context.clone(),
+            session::reconcile,
+            refuse,
+        ),
+        drive(
+            "CodeInterpreter",
+            interpreters,
+            context.clone(),
+            interpreter::reconcile,
+            interpreter::refuse,
+        ),
+        pool::run(context, wanted.namespaces, wants.clone(), stop),
+    );
 }
 
 /// Runs one controller to its end, with metrics, logs and growing delays for failures.

@@ -1,7 +1,9 @@
 //! Events: notices for people, written on change only. They can be lost, so nothing depends on them.
 
 use codeworkspace_api::condition::{self, READY};
-use codeworkspace_api::{CodeRun, CodeRunStatus, CodeWorkspace, CodeWorkspaceStatus, Outcome};
+use codeworkspace_api::{
+    CodeRun, CodeRunStatus, CodeSession, CodeWorkspace, CodeWorkspaceStatus, Outcome, SessionReason,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use kube::{Client, Resource as _};
@@ -62,6 +64,18 @@ impl Events {
         };
         self.publish(&event(type_, outcome.as_str(), "Run", note), &run.object_ref(&()))
             .await;
+    }
+
+    /// Tells how a session ended, unless it ended as sessions do.
+    pub async fn session_ended(&self, session: &CodeSession, reason: SessionReason, message: &str) {
+        if matches!(
+            reason,
+            SessionReason::Stopped | SessionReason::SessionTimeout | SessionReason::IdleTimeout
+        ) {
+            return;
+        }
+        let event = event(EventType::Warning, reason.as_str(), "End", message.to_owned());
+        self.publish(&event, &session.object_ref(&())).await;
     }
 
     async fn publish(&self, event: &Event, object: &k8s_openapi::api::core::v1::ObjectReference) {

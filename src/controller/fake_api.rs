@@ -20,6 +20,7 @@ struct State {
     version: u64,
     refusals: Vec<(String, String)>,
     events: Vec<(String, String)>,
+    reviews: BTreeMap<String, Value>,
 }
 
 impl FakeApi {
@@ -100,6 +101,11 @@ impl FakeApi {
             .push((prefix.to_owned(), message.to_owned()));
     }
 
+    /// What a review of this token says.
+    pub(crate) fn review(&self, token: &str, status: Value) {
+        self.0.lock().unwrap().reviews.insert(token.to_owned(), status);
+    }
+
     fn answer(&self, method: &Method, path: &str, body: Value) -> (StatusCode, Value) {
         let mut state = self.0.lock().unwrap();
         if path.contains("/events.k8s.io/") {
@@ -118,6 +124,16 @@ impl FakeApi {
         {
             return failure(StatusCode::FORBIDDEN, "Forbidden", message);
         }
+        if path.ends_with("/tokenreviews") {
+            let mut review = body;
+            let token = review["spec"]["token"].as_str().unwrap_or_default();
+            review["status"] = state
+                .reviews
+                .get(token)
+                .cloned()
+                .unwrap_or_else(|| json!({"authenticated": false}));
+            return (StatusCode::CREATED, review);
+        }
         match *method {
             Method::GET => match state.objects.get(path) {
                 Some(object) => (StatusCode::OK, object.clone()),
@@ -125,11 +141,9 @@ impl FakeApi {
                 None => failure(StatusCode::NOT_FOUND, "NotFound", path),
             },
             Method::POST => state.create(path, body),
+            Method::PATCH if body.is_array() => state.patch(path, &body),
             Method::PATCH => state.apply(path, body),
-            Method::DELETE => match state.objects.remove(path) {
-                Some(object) => (StatusCode::OK, object),
-                None => failure(StatusCode::NOT_FOUND, "NotFound", path),
-            },
+            Method::DELETE => state.delete(path, &body["preconditions"]),
             _ => panic!("the fake API server does not know {method} {path}"),
         }
     }
@@ -167,6 +181,10 @@ impl State {
             self.objects.insert(path, object.clone());
             return (StatusCode::CREATED, object);
         };
+        let seen = &body["metadata"]["resourceVersion"];
+        if !seen.is_null() && *seen != object["metadata"]["resourceVersion"] {
+            return failure(StatusCode::CONFLICT, "Conflict", &path);
+        }
         for part in parts {
             if !body[part].is_null() {
                 object[part] = body[part].clone();
@@ -174,6 +192,44 @@ impl State {
         }
         let object = self.stamped(object);
         self.objects.insert(path, object.clone());
+        (StatusCode::OK, object)
+    }
+
+    /// A JSON Patch as the API server takes it: a test of something absent for null passes.
+    fn patch(&mut self, path: &str, operations: &Value) -> (StatusCode, Value) {
+        let Some(mut object) = self.objects.get(path).cloned() else {
+            return failure(StatusCode::NOT_FOUND, "NotFound", path);
+        };
+        for operation in operations.as_array().unwrap() {
+            let at = operation["path"].as_str().unwrap();
+            let there = object.pointer(at).cloned().unwrap_or_default();
+            match operation["op"].as_str().unwrap() {
+                "test" if there == operation["value"] => {}
+                "test" => return failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", at),
+                "add" | "replace" => {
+                    let (parent, key) = at.rsplit_once('/').unwrap();
+                    let key = key.replace("~1", "/").replace("~0", "~");
+                    object.pointer_mut(parent).unwrap()[key] = operation["value"].clone();
+                }
+                other => panic!("the fake API server does not know the operation {other}"),
+            }
+        }
+        let object = self.stamped(object);
+        self.objects.insert(path.to_owned(), object.clone());
+        (StatusCode::OK, object)
+    }
+
+    fn delete(&mut self, path: &str, preconditions: &Value) -> (StatusCode, Value) {
+        let Some(object) = self.objects.get(path) else {
+            return failure(StatusCode::NOT_FOUND, "NotFound", path);
+        };
+        for part in ["uid", "resourceVersion"] {
+            let wanted = &preconditions[part];
+            if !wanted.is_null() && object["metadata"][part] != *wanted {
+                return failure(StatusCode::CONFLICT, "Conflict", path);
+            }
+        }
+        let object = self.objects.remove(path).unwrap_or_default();
         (StatusCode::OK, object)
     }
 

@@ -9,14 +9,24 @@ mod events;
 #[cfg(test)]
 mod fake_api;
 pub mod fault;
+mod interpreter;
 mod inventory;
+mod looks;
 mod patch;
+mod pool;
 mod readable;
+mod registration;
 mod run;
 mod scans;
+mod session;
+mod session_looks;
+#[cfg(test)]
+mod session_story;
+mod sessions;
 mod start;
 mod stores;
 mod turns;
+mod wait;
 mod watches;
 pub mod workspace;
 
@@ -34,6 +44,7 @@ pub use events::Events;
 pub(crate) use fake_api::FakeApi;
 pub use readable::{Readable, Unreadable};
 pub use scans::Scans;
+pub use sessions::Sessions;
 pub use start::start;
 pub use stores::{Stores, Writers};
 
@@ -53,6 +64,8 @@ pub struct Context {
     pub github: Github,
     /// Artifacts of Flux, if they may be a root.
     pub artifacts: Option<Artifacts>,
+    /// What sessions are made with, if somebody looks after them here.
+    pub sessions: Option<Sessions>,
     /// Volumes that are a root.
     pub volumes: workspace::Volumes,
     /// The time.
@@ -65,6 +78,8 @@ pub struct Context {
     pub scans: Scans,
     /// What the watches know.
     pub stores: Stores,
+    /// When the status of each interpreter was written.
+    pub written: interpreter::Written,
     /// Which workspaces look at what.
     pub dependencies: Dependencies,
     /// Bundling is seconds of CPU for large bundles: it runs beside the reactor, and only so many at once.
@@ -88,11 +103,13 @@ impl Context {
             configuration,
             github,
             artifacts: None,
+            sessions: None,
             volumes: workspace::Volumes::default(),
             clock,
             metrics,
             scans: Scans::default(),
             stores,
+            written: interpreter::Written::default(),
             dependencies: Dependencies::default(),
             builds: Semaphore::new(builds),
         }
@@ -102,6 +119,12 @@ impl Context {
     #[must_use]
     pub fn with_artifacts(self, artifacts: Option<Artifacts>) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// The same context, with what sessions are made with.
+    #[must_use]
+    pub fn with_sessions(self, sessions: Option<Sessions>) -> Self {
+        Self { sessions, ..self }
     }
 
     /// Every runner template of the cluster that can be read.
@@ -133,6 +156,9 @@ pub enum Error {
     /// A fault of the operator, met by this object.
     #[error("building the bundle failed within the operator: {0}")]
     Panicked(tokio::task::JoinError),
+    /// The node has no randomness to give.
+    #[error("no random name can be drawn")]
+    NoRandomness,
 }
 
 impl Error {
@@ -143,6 +169,7 @@ impl Error {
             Self::Api(kube::Error::Api(_)) => "api",
             Self::Api(_) => "transport",
             Self::Panicked(_) => "panic",
+            Self::NoRandomness => "randomness",
         }
     }
 }

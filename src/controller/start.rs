@@ -9,10 +9,13 @@ use codeworkspace_api::labels;
 use codeworkspace_source::{Artifacts, Github, SystemClock};
 use kube::Client;
 use kube_lease_manager::{LeaseCreateMode, LeaseManagerBuilder};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::controllers::controllers;
-use super::definitions;
+use super::{Sessions, definitions, registration};
+use crate::authority::Authority;
 use crate::configuration::Configuration;
 use crate::http::{self, Health};
 use crate::metrics::Metrics;
@@ -26,10 +29,11 @@ const LEASE_GRACE_SECONDS: u64 = 5;
 /// Time to finish what is under way at the end: a download may take longer, and the lease must be released before the pod is killed.
 const SHUTDOWN: Duration = Duration::from_secs(20);
 
-/// Serves health, waits for the lease, runs the controllers, and ends when it is told to or when the lease is lost.
+/// Serves health and registrations, waits for the lease, runs the controllers, and ends when it is told to or when the lease is lost.
 pub async fn start(
     configuration: Configuration,
     listen: SocketAddr,
+    register: SocketAddr,
     namespace: &str,
     identity: &str,
 ) -> anyhow::Result<()> {
@@ -60,6 +64,9 @@ pub async fn start(
         .await
         .context("the API server does not answer")?;
     definitions::check(&client).await?;
+    // Before the process is ready: then pods are sent here.
+    let sessions = serve_registrations(&client, &configuration, register, &metrics, &stop).await?;
+    let (sessions, registrations) = sessions.unzip();
     health.set_ready();
     tracing::info!(kubernetes = version.git_version, identity, "ready to lead");
 
@@ -78,7 +85,7 @@ pub async fn start(
         &mut leads,
         client,
         configuration,
-        (github, artifacts),
+        (github, artifacts, sessions),
         metrics,
         stop.clone(),
     )
@@ -91,14 +98,44 @@ pub async fn start(
         .context("the lease task ended badly")?
         .context("the lease could not be released")?;
     server.await.context("the health server ended badly")??;
+    if let Some(registrations) = registrations {
+        registrations
+            .await
+            .context("the registration endpoint ended badly")?;
+    }
     outcome
+}
+
+/// Serves registrations, which needs no lease, and finds what pods are made with. Nothing without sessions.
+async fn serve_registrations(
+    client: &Client,
+    configuration: &Configuration,
+    address: SocketAddr,
+    metrics: &Arc<Metrics>,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<(Sessions, JoinHandle<()>)>> {
+    let Some(sessions) = &configuration.sessions else {
+        return Ok(None);
+    };
+    let authority = Authority::ensure(client.clone(), &sessions.release.namespace).await?;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))?;
+    let server = tokio::spawn(registration::serve(
+        listener,
+        authority.server_config(),
+        registration::Registrar::new(client.clone(), metrics.clone()),
+        stop.clone(),
+    ));
+    let sessions = Sessions::find(client, sessions, &authority).await?;
+    Ok(Some((sessions, server)))
 }
 
 async fn lead(
     leads: &mut tokio::sync::watch::Receiver<bool>,
     client: Client,
     configuration: Configuration,
-    (github, artifacts): (Github, Option<Artifacts>),
+    (github, artifacts, sessions): (Github, Option<Artifacts>, Option<Sessions>),
     metrics: Arc<Metrics>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -116,7 +153,7 @@ async fn lead(
     };
     tokio::select! {
         // They end by themselves after `stop`, with what was under way finished.
-        ended = controllers(client, configuration, github, artifacts, metrics, stop.clone()) => ended?,
+        ended = controllers(client, configuration, github, artifacts, sessions, metrics, stop.clone()) => ended?,
         () = too_late => tracing::warn!("giving up what is still under way; it is done again by the next leader"),
         lost = leads.wait_for(|leads| !*leads) => {
             drop(lost);

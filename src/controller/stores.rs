@@ -1,7 +1,9 @@
 //! What the watches know, for all who ask.
 
-use codeworkspace_api::{CodeRun, CodeWorkspace, RunnerTemplate, SecretInventory};
-use k8s_openapi::api::core::v1::Namespace;
+use codeworkspace_api::{
+    CodeInterpreter, CodeRun, CodeSession, CodeWorkspace, RunnerTemplate, SecretInventory,
+};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::store::{Writer, WriterDropped};
 use kube::runtime::reflector::{self, Store};
@@ -21,6 +23,12 @@ pub struct Stores {
     pub inventories: Store<Readable<SecretInventory>>,
     /// Labels of the namespaces.
     pub namespaces: Store<PartialObjectMeta<Namespace>>,
+    /// Every interpreter.
+    pub interpreters: Store<Readable<CodeInterpreter>>,
+    /// Every session.
+    pub sessions: Store<Readable<CodeSession>>,
+    /// Every pod of a session, waiting or claimed, as far as anybody here reads it.
+    pub session_pods: Store<Pod>,
 }
 
 /// Write handles, for the watches.
@@ -36,6 +44,12 @@ pub struct Writers {
     pub inventories: Writer<Readable<SecretInventory>>,
     /// Labels of the namespaces.
     pub namespaces: Writer<PartialObjectMeta<Namespace>>,
+    /// Every interpreter.
+    pub interpreters: Writer<Readable<CodeInterpreter>>,
+    /// Every session.
+    pub sessions: Writer<Readable<CodeSession>>,
+    /// Every pod of a session.
+    pub session_pods: Writer<Pod>,
 }
 
 impl Stores {
@@ -46,12 +60,18 @@ impl Stores {
         let (templates, templates_writer) = reflector::store();
         let (inventories, inventories_writer) = reflector::store();
         let (namespaces, namespaces_writer) = reflector::store();
+        let (interpreters, interpreters_writer) = reflector::store();
+        let (sessions, sessions_writer) = reflector::store();
+        let (session_pods, session_pods_writer) = reflector::store();
         let stores = Self {
             workspaces,
             runs,
             templates,
             inventories,
             namespaces,
+            interpreters,
+            sessions,
+            session_pods,
         };
         let writers = Writers {
             workspaces: workspaces_writer,
@@ -59,16 +79,26 @@ impl Stores {
             templates: templates_writer,
             inventories: inventories_writer,
             namespaces: namespaces_writer,
+            interpreters: interpreters_writer,
+            sessions: sessions_writer,
+            session_pods: session_pods_writer,
         };
         (stores, writers)
     }
 
-    /// Waits until everything was listed once. Fails when the watches end before that.
-    pub async fn wait_until_ready(&self) -> Result<(), WriterDropped> {
+    /// Waits until everything was listed once, sessions with all that belongs to them only if somebody looks after them. Fails when
+    /// the watches end before that.
+    pub async fn wait_until_ready(&self, with_sessions: bool) -> Result<(), WriterDropped> {
         self.workspaces.wait_until_ready().await?;
         self.runs.wait_until_ready().await?;
         self.templates.wait_until_ready().await?;
         self.inventories.wait_until_ready().await?;
-        self.namespaces.wait_until_ready().await
+        self.namespaces.wait_until_ready().await?;
+        if with_sessions {
+            self.interpreters.wait_until_ready().await?;
+            self.sessions.wait_until_ready().await?;
+            self.session_pods.wait_until_ready().await?;
+        }
+        Ok(())
     }
 }

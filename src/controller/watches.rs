@@ -4,13 +4,12 @@ use std::future::Future;
 
 use futures::channel::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use futures::{Stream, StreamExt as _, pin_mut};
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt as _, watcher as start};
 use kube::{Api, ResourceExt};
-
-use super::Readable;
 
 /// What a watch tells.
 #[derive(Debug)]
@@ -24,13 +23,11 @@ pub enum Change<'a, K> {
 }
 
 /// Objects that a controller shall look at, as it waits for them.
-pub type Wanted<K> = UnboundedReceiver<ObjectRef<Readable<K>>>;
+pub type Wanted<K> = UnboundedReceiver<ObjectRef<K>>;
 
 /// Where objects are named that a controller shall look at.
 #[derive(Clone, Debug)]
-pub struct Wants<K: kube::Resource<DynamicType = ()> + Clone + 'static>(
-    UnboundedSender<ObjectRef<Readable<K>>>,
-);
+pub struct Wants<K: kube::Resource<DynamicType = ()> + Clone + 'static>(UnboundedSender<ObjectRef<K>>);
 
 impl<K: kube::Resource<DynamicType = ()> + Clone + 'static> Wants<K> {
     /// Makes both ends.
@@ -40,7 +37,7 @@ impl<K: kube::Resource<DynamicType = ()> + Clone + 'static> Wants<K> {
     }
 
     /// Asks for a look at each of the objects. The controller takes several requests for one object as one.
-    pub fn look_at(&self, objects: impl IntoIterator<Item = ObjectRef<Readable<K>>>) {
+    pub fn look_at(&self, objects: impl IntoIterator<Item = ObjectRef<K>>) {
         for object in objects {
             // The other end goes when the operator stops: then nobody looks any more.
             let _ = self.0.unbounded_send(object);
@@ -58,6 +55,25 @@ where
     start(api, watcher::Config::default())
         .default_backoff()
         .modify(|object| object.managed_fields_mut().clear())
+        .reflect(writer)
+}
+
+/// Watches pods with this label and keeps what the controllers of sessions read of them: of a spec, only what is not the same in all.
+pub fn kept_pods(
+    api: Api<Pod>,
+    labels: &str,
+    writer: Writer<Pod>,
+) -> impl Stream<Item = watcher::Result<Event<Pod>>> + Send + use<> {
+    start(api, watcher::Config::default().labels(labels))
+        .default_backoff()
+        .modify(|pod| {
+            pod.managed_fields_mut().clear();
+            pod.spec = pod.spec.take().map(|spec| PodSpec {
+                node_name: spec.node_name,
+                active_deadline_seconds: spec.active_deadline_seconds,
+                ..PodSpec::default()
+            });
+        })
         .reflect(writer)
 }
 

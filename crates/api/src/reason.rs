@@ -91,3 +91,6 @@ pub const SECRET_NOT_READABLE: &str = "SecretNotReadable";
 pub const SECRET_NOT_FOUND: &str = "SecretNotFound";
 /// The Secret lacks the key, or what is there is no credential.
 pub const SECRET_INVALID: &str = "SecretInvalid";
+
+/// Pods of an interpreter's template do not start, for the reason in the message; they are tried again.
+pub const PODS_NOT_STARTING: &str = "PodsNotStarting";

@@ -37,7 +37,7 @@ pub async fn deny_network(context: &Context, namespace: &str) -> Result<Result<(
 }
 
 /// A refusal as the words of the API server, every other failure as an error.
-fn told<T>(done: Result<T, kube::Error>, what: impl Fn() -> String) -> Result<Result<(), String>, Error> {
+pub fn told<T>(done: Result<T, kube::Error>, what: impl Fn() -> String) -> Result<Result<(), String>, Error> {
     match done {
         Ok(_) => Ok(Ok(())),
         Err(kube::Error::Api(status)) if status.is_forbidden() || status.is_invalid() => {
@@ -127,7 +127,7 @@ pub async fn delete_run(context: &Context, run: &CodeRun) -> Result<(), Error> {
 }
 
 /// Whether the object is gone; it stays when it does not meet the preconditions.
-async fn delete<K>(api: Api<K>, name: &str, preconditions: Preconditions) -> Result<bool, Error>
+pub async fn delete<K>(api: Api<K>, name: &str, preconditions: Preconditions) -> Result<bool, Error>
 where
     K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {

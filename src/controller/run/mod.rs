@@ -10,5 +10,5 @@ mod status;
 #[cfg(test)]
 mod story_tests;
 
-pub use apply::deny_network;
+pub use apply::{delete, deny_network, told};
 pub use reconcile::reconcile;

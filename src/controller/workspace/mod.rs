@@ -37,6 +37,7 @@ mod template;
 mod upgrade_tests;
 
 pub use delivery::{config_map_name, holds};
+pub use duration::parse as parse_duration;
 pub use key::RunKey;
 pub use place::path;
 pub use reconcile::reconcile;
