@@ -158,6 +158,7 @@ async fn commands_can_be_forbidden() {
             commands: false,
             ..binding()
         }),
+        ..Options::default()
     })
     .await;
     assert_eq!(

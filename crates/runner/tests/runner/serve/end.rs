@@ -19,6 +19,7 @@ async fn a_session_that_nobody_uses_ends_by_itself() {
             idle_timeout_seconds: Some(1),
             ..binding()
         }),
+        ..Options::default()
     })
     .await;
     let (code, record) = pod.ended();

@@ -7,5 +7,6 @@ mod end;
 mod execute;
 mod files;
 mod interrupt;
+mod isolation;
 pub mod pod;
 mod repeat;

@@ -1,6 +1,7 @@
 //! A session's pod without a cluster: the runner, its identity, its volumes.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -64,6 +65,10 @@ impl Authority {
 pub struct Options {
     pub kernels: Vec<String>,
     pub bind: Option<BindRequest>,
+    /// The beginning of the runner's command line; its process is signalled then, and not the runner.
+    pub wrapper: Vec<String>,
+    /// Numeric id of the runner's user, if it is not the tests' own.
+    pub user: Option<u32>,
 }
 
 impl Default for Options {
@@ -71,6 +76,8 @@ impl Default for Options {
         Self {
             kernels: vec![PYTHON.to_owned()],
             bind: Some(binding()),
+            wrapper: Vec::new(),
+            user: None,
         }
     }
 }
@@ -92,6 +99,7 @@ pub struct Pod {
     /// The runner's own certificate, PEM.
     pub certificate: String,
     pub port: u16,
+    wrapped: bool,
     runner: Child,
 }
 
@@ -114,9 +122,22 @@ impl Pod {
         let directory = tempfile::tempdir().unwrap();
         let authority = Authority::new();
         let own = own_identity();
-        let mut runner = command(directory.path(), &authority, &own, options.kernels)
-            .spawn()
-            .unwrap();
+        let mut runner = command(directory.path(), &authority, &own, options.kernels);
+        if let Some((program, words)) = options.wrapper.split_first() {
+            let mut wrapped = Command::new(program);
+            wrapped
+                .args(words)
+                .arg(runner.get_program())
+                .args(runner.get_args());
+            wrapped.envs(runner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            wrapped.stdin(Stdio::null()).stderr(Stdio::piped());
+            runner = wrapped;
+        }
+        if let Some(user) = options.user {
+            give_to(directory.path(), user);
+            runner.uid(user).gid(user);
+        }
+        let mut runner = runner.spawn().unwrap();
         let mut said = BufReader::new(runner.stderr.take().unwrap()).lines();
         let mut words = String::new();
         let port = loop {
@@ -141,6 +162,7 @@ impl Pod {
             client,
             certificate: own.certificate,
             port,
+            wrapped: !options.wrapper.is_empty(),
             runner,
         }
     }
@@ -167,8 +189,19 @@ impl Drop for Pod {
     fn drop(&mut self) {
         // Asked, it ends what it started; killed, it could not.
         if matches!(self.runner.try_wait(), Ok(None)) {
-            let _ = kill_process(Pid::from_child(&self.runner), Signal::TERM);
+            // What wraps a runner takes it with it.
+            let signal = if self.wrapped { Signal::KILL } else { Signal::TERM };
+            let _ = kill_process(Pid::from_child(&self.runner), signal);
             let _ = self.runner.wait();
+        }
+    }
+}
+
+fn give_to(path: &Path, user: u32) {
+    std::os::unix::fs::chown(path, Some(user), Some(user)).unwrap();
+    if path.is_dir() {
+        for entry in fs_err::read_dir(path).unwrap() {
+            give_to(&entry.unwrap().path(), user);
         }
     }
 }
