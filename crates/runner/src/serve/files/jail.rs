@@ -50,9 +50,8 @@ impl Root {
                 let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
                 match openat2(&self.root, path.as_str(), flags, mode, resolve) {
                     Err(Errno::AGAIN) => {}
-                    // Missing in the kernel, or forbidden by a seccomp profile that does not know it. A file that may not be opened
-                    // says ACCESS.
-                    Err(Errno::NOSYS | Errno::PERM) => {
+                    // Missing in the kernel, or forbidden by a seccomp profile that does not know it.
+                    Err(Errno::NOSYS | Errno::PERM) if !self.can_jail() => {
                         self.beneath.store(false, Ordering::Relaxed);
                         return self.open_step_by_step(path, flags, mode);
                     }
@@ -62,6 +61,11 @@ impl Root {
             return Err(Errno::AGAIN);
         }
         self.open_step_by_step(path, flags, mode)
+    }
+
+    /// Whether the kernel opens even the root in this way.
+    fn can_jail(&self) -> bool {
+        openat2(&self.root, ".", FOLDER, Mode::empty(), ResolveFlags::BENEATH).is_ok()
     }
 
     fn open_step_by_step(&self, path: &SessionPath, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {

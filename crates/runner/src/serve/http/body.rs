@@ -15,6 +15,8 @@ use crate::serve::idle::Activity;
 /// Pieces of a body that wait for the disk.
 const PIECES_AHEAD: usize = 8;
 const CHUNK_BYTES: usize = 64 * 1024;
+/// Bytes of a body that are read although nobody wants them any more.
+const MAX_WASTED_BYTES: usize = 16 * 1024 * 1024;
 
 /// A body as a reader, for one thread that may block.
 struct Incoming {
@@ -45,8 +47,8 @@ impl Read for Incoming {
     }
 }
 
-/// Hands a body to `work` in a thread of its own. The body is taken to its end even if the work has failed before, so that the caller
-/// is ready for the answer.
+/// Hands a body to `work` in a thread of its own. If the work fails before the body's end, a bit more of the body is taken, so that the
+/// caller of a moderate one is ready for the answer; a long one is broken off.
 pub(super) async fn with_body<T: Send + 'static>(
     body: Body,
     work: impl FnOnce(&mut dyn Read) -> Result<T, SessionError> + Send + 'static,
@@ -61,9 +63,14 @@ pub(super) async fn with_body<T: Send + 'static>(
         work(&mut incoming)
     });
     let mut body = body.into_data_stream();
-    while let Some(piece) = body.next().await {
-        // Nobody takes it any more once the work has ended.
-        let _ = sender.send(piece.map_err(io::Error::other)).await;
+    let mut wasted = 0;
+    while wasted < MAX_WASTED_BYTES
+        && let Some(piece) = body.next().await
+    {
+        let bytes = piece.as_ref().map_or(0, Bytes::len);
+        if sender.send(piece.map_err(io::Error::other)).await.is_err() {
+            wasted += bytes;
+        }
     }
     drop(sender);
     done(working.await)

@@ -26,6 +26,8 @@ use crate::serve::transcript::End;
 /// Restarts that may wait to be begun.
 const RESTARTS_AHEAD: usize = 4;
 
+const NOT_BEGUN: &str = "it had not begun";
+
 /// What every kernel of a session starts from.
 #[derive(Clone)]
 pub(in crate::serve) struct Setup {
@@ -59,6 +61,8 @@ struct Worker {
     lane: Arc<KernelLane>,
     launcher: Launcher,
     kernel: Option<Kernel>,
+    /// What the next call that runs should know.
+    untold: Option<String>,
 }
 
 impl KernelLane {
@@ -99,6 +103,7 @@ impl KernelLane {
             lane: Arc::clone(&lane),
             launcher,
             kernel: Some(kernel),
+            untold: None,
         };
         tokio::spawn(worker.work(restarts));
         Ok(lane)
@@ -147,7 +152,7 @@ impl KernelLane {
     /// Ends a call that has not begun.
     pub(in crate::serve) fn withdraw(&self, call: &Call, why: &Stop) {
         for job in self.queue.take_if(|job| job.call.is(call)) {
-            job.call.transcript.finish(why.end().remark("it had not begun"));
+            job.call.transcript.finish(why.end().remark(NOT_BEGUN));
         }
     }
 
@@ -205,53 +210,70 @@ impl Worker {
         Ok(())
     }
 
-    /// Provides a living kernel, without variables if the call wants that. Answers with what the caller should know.
-    async fn provide(&mut self, clear: bool) -> Result<Option<String>, LaunchError> {
+    /// Provides a living kernel, without variables if the call wants that.
+    async fn provide(&mut self, clear: bool) -> Result<(), LaunchError> {
         let Some(kernel) = &self.kernel else {
-            self.replace().await?;
-            return Ok(None);
+            return self.replace().await;
         };
         if let Some(ending) = kernel.process.ending() {
-            let fresh = kernel.fresh;
-            self.replace().await?;
-            return Ok((!fresh && !clear).then(|| {
-                format!("the kernel had ended before ({ending}); this ran in a new process, without the variables of the old one")
-            }));
+            if !kernel.fresh && !clear {
+                self.untold = Some(format!(
+                    "the kernel had ended before ({ending}); this ran in a new process, without the variables of the old one"
+                ));
+            }
+            return self.replace().await;
         }
         if clear && !kernel.fresh {
-            self.replace().await?;
+            return self.replace().await;
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// Everything that comes before the code. `Err` is the call's end.
+    async fn prepare(&mut self, job: &Job) -> Result<(), End> {
+        let Job { call, request, .. } = job;
+        let mode = self.launcher.spec.interrupt_mode;
+        let mut clear = request.clear_context;
+        let mut again = true;
+        loop {
+            tokio::select! {
+                biased;
+                stop = call.stopped() => return Err(stop.end().remark(NOT_BEGUN)),
+                provided = self.provide(clear) => {
+                    provided.map_err(|error| End::new(ExecutionOutcome::Died).remark(error.to_string()))?;
+                }
+            }
+            let code = assertion(&self.lane.language, &request.environment)
+                .filter(|_| !request.environment.is_empty());
+            let (Some(code), Some(kernel)) = (code, &mut self.kernel) else {
+                return Ok(());
+            };
+            let ran = kernel
+                .run(&code, None, mode, call.stopped_within(request.timeout_ms))
+                .await;
+            match (&ran.stop, ran.death) {
+                (Some(stop), None) => return Err(stop.end().remark(NOT_BEGUN)),
+                // It was about to end when the call came. None of the call's own code has run.
+                (None, Some(_)) if again => (again, clear) = (false, false),
+                (None, None) if !ran.error => return Ok(()),
+                _ => {
+                    return Err(end_of(&ran, false)
+                        .remark("the environment could not be set, and the code did not run"));
+                }
+            }
+        }
     }
 
     async fn execute(&mut self, job: &Job) -> End {
+        if let Err(end) = self.prepare(job).await {
+            return end;
+        }
         let Job { call, request, .. } = job;
-        let stopped = call.stopped();
-        tokio::pin!(stopped);
-        let remark = tokio::select! {
-            biased;
-            stop = &mut stopped => return stop.end().remark("it had not begun"),
-            provided = self.provide(request.clear_context) => match provided {
-                Ok(remark) => remark,
-                Err(error) => return End::new(ExecutionOutcome::Died).remark(error.to_string()),
-            },
-        };
         let kills_before = oom_kills(Path::new(CONTROL_GROUPS));
         let mode = self.launcher.spec.interrupt_mode;
         let Some(kernel) = &mut self.kernel else {
             return End::new(ExecutionOutcome::Died).remark("there is no kernel");
         };
-        if let Some(code) = assertion(&self.lane.language, &request.environment)
-            && !request.environment.is_empty()
-        {
-            let ran = kernel
-                .run(&code, None, mode, call.stopped_within(request.timeout_ms))
-                .await;
-            if ran.error || ran.stop.is_some() || ran.death.is_some() {
-                return end_of(&ran, was_killed(kills_before))
-                    .remark("the environment could not be set, and the code did not run");
-            }
-        }
         kernel.fresh = false;
         call.transcript.start();
         let stop = call.stopped_within(request.timeout_ms);
@@ -259,7 +281,7 @@ impl Worker {
             .run(&request.code, Some(&call.transcript), mode, stop)
             .await;
         let end = end_of(&ran, was_killed(kills_before));
-        match remark {
+        match self.untold.take() {
             Some(remark) => end.remark(remark),
             None => end,
         }

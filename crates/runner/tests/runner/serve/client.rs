@@ -1,9 +1,11 @@
 //! A gateway, as small as it can be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use codeworkspace_protocol::session::{
-    ErrorCode, ExecuteRequest, Finished, OutputStream, SESSION_NAME, SessionError, SessionEvent, path,
+    CommandRequest, ErrorCode, ExecuteRequest, Finished, OutputStream, SESSION_NAME, SessionError,
+    SessionEvent, path,
 };
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -145,9 +147,23 @@ impl Client {
         Ok(self.begin(uri, request).await?.all().await)
     }
 
+    /// Runs a command.
+    pub async fn command(&self, text: &str) -> Told {
+        self.events(path::COMMAND, &command(text)).await.unwrap()
+    }
+
     /// Runs code in the tests' kernel.
     pub async fn python(&self, code: &str) -> Told {
         self.events(path::EXECUTE, &python(code)).await.unwrap()
+    }
+}
+
+pub fn command(text: &str) -> CommandRequest {
+    CommandRequest {
+        invocation: None,
+        command: text.to_owned(),
+        timeout_ms: None,
+        environment: BTreeMap::new(),
     }
 }
 
@@ -158,7 +174,7 @@ pub fn python(code: &str) -> ExecuteRequest {
         code: code.to_owned(),
         clear_context: false,
         timeout_ms: None,
-        environment: std::collections::BTreeMap::new(),
+        environment: BTreeMap::new(),
     }
 }
 

@@ -8,20 +8,11 @@ use codeworkspace_protocol::session::{
 };
 use hyper::Method;
 
-use super::client::{Answer, Client, Told, code};
+use super::client::{Answer, Client, Told, code, command};
 use super::pod::{Options, Pod, binding};
 
-fn command(text: &str) -> CommandRequest {
-    CommandRequest {
-        invocation: None,
-        command: text.to_owned(),
-        timeout_ms: None,
-        environment: BTreeMap::new(),
-    }
-}
-
 async fn run(pod: &Pod, text: &str) -> Told {
-    pod.client.events(path::COMMAND, &command(text)).await.unwrap()
+    pod.client.command(text).await
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::client::{Client, code, python};
 use super::pod::{Options, Pod, binding};
+use crate::fixture::unshare;
 
 /// As the gateway writes it: everything but letters and digits is escaped.
 fn at(verb: &str, path: &str) -> String {
@@ -193,4 +194,40 @@ async fn nothing_runs_before_the_bundle_is_there() {
     }
     let told = client.python("from lib.module import VALUE; print(VALUE)").await;
     assert_eq!(told.stdout(), "42\n");
+}
+
+#[tokio::test]
+async fn a_full_volume_is_told_and_leaves_nothing_half_written() {
+    let mount = "mount -t tmpfs -o size=2m none \"$ROOT\" && exec \"$0\" \"$@\"";
+    let wrapper = [
+        &unshare()[..],
+        &["--mount", "--kill-child", "--fork", "sh", "-c", mount].map(str::to_owned),
+    ];
+    let pod = Pod::with(Options {
+        kernels: Vec::new(),
+        wrapper: wrapper.concat(),
+        ..Options::default()
+    })
+    .await;
+    let small = put(&pod.client, &at(path::FILE, "kept"), "old").await;
+    assert_eq!(small, Ok(WrittenFiles { files: 1, bytes: 3 }));
+    let large = vec![7; 3_000_000];
+    let refused = put(&pod.client, &at(path::FILE, "kept"), large.clone()).await;
+    assert_eq!(refused, Err(ErrorCode::NoSpace));
+    let told = pod.client.command("head -c 5000000 /dev/zero").await;
+    assert_eq!(
+        (told.finished.exit_code, told.finished.stdout.total_bytes),
+        (Some(0), 5_000_000)
+    );
+    assert_eq!(told.finished.stdout.file, None);
+    assert!(
+        told.message()
+            .starts_with("the whole standard output could not be kept in a file: No space left"),
+        "{}",
+        told.message()
+    );
+    assert_eq!(
+        pod.client.command("cat kept; find . -type f").await.stdout(),
+        "old./kept\n"
+    );
 }

@@ -172,6 +172,30 @@ async fn a_kernel_that_died_between_two_calls_is_replaced_and_the_second_one_say
 }
 
 #[tokio::test]
+async fn code_that_comes_while_its_kernel_ends_runs_in_the_next_one() {
+    let pod = Pod::start().await;
+    let told = pod
+        .client
+        .python(
+            "import os\nx = 1\nclass Fatal(dict):\n  def update(self, *_): os._exit(5)\nos.environ = Fatal()",
+        )
+        .await;
+    assert_eq!(told.finished.exit_code, Some(0));
+    let request = ExecuteRequest {
+        environment: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+        ..python("import os; print('x' in globals(), os.environ['A'])")
+    };
+    let told = pod.client.events(path::EXECUTE, &request).await.unwrap();
+    assert_eq!(told.stdout(), "False b\n");
+    assert!(
+        told.message()
+            .starts_with("the kernel had ended before (exit code 5)"),
+        "{}",
+        told.message()
+    );
+}
+
+#[tokio::test]
 async fn code_may_end_its_kernel() {
     let pod = Pod::start().await;
     let told = pod.client.python("x = 1\nprint('bye')\nexit()").await;

@@ -1,9 +1,7 @@
 //! The runner as process 1, and what its children can do to it.
 
-use std::collections::BTreeMap;
-
 use codeworkspace_protocol::Cause;
-use codeworkspace_protocol::session::{CommandRequest, StopRequest, path};
+use codeworkspace_protocol::session::{StopRequest, path};
 
 use super::pod::{Options, Pod};
 use crate::fixture::unshare;
@@ -68,15 +66,13 @@ async fn what_runs_in_the_session_cannot_look_into_the_runner_and_dies_before_it
         ..Options::default()
     })
     .await;
-    let request = CommandRequest {
-        invocation: None,
-        command: "cat /proc/$PPID/environ /proc/$PPID/mem; ls /proc/$PPID/fd; id -u; \
-                  echo $(( $(< /proc/$$/oom_score_adj) - $(< /proc/$PPID/oom_score_adj) ))"
-            .to_owned(),
-        timeout_ms: None,
-        environment: BTreeMap::new(),
-    };
-    let told = pod.client.events(path::COMMAND, &request).await.unwrap();
+    let told = pod
+        .client
+        .command(
+            "cat /proc/$PPID/environ /proc/$PPID/mem; ls /proc/$PPID/fd; id -u; \
+             echo $(( $(< /proc/$$/oom_score_adj) - $(< /proc/$PPID/oom_score_adj) ))",
+        )
+        .await;
     let (id, step) = told
         .stdout()
         .trim()

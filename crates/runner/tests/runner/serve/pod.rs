@@ -247,6 +247,7 @@ pub fn command(directory: &Path, authority: &Authority, own: &Identity, kernels:
         .args(arguments.to_args())
         .env("JUPYTER_PATH", jupyter_path(directory))
         .env("IPYTHONDIR", folder("ipython"))
+        .env("ROOT", folder("root"))
         .stdin(Stdio::null())
         .stderr(Stdio::piped());
     command
