@@ -42,12 +42,11 @@ installTimers(cells);
 installDisplay((content) => link.handOver(worker, { type: 'display', cell: cells.current, content }));
 
 worker.on('message', (message) => {
-  if (message.type === 'ping') {
-    worker.postMessage({ type: 'pong' });
-  } else if (message.type === 'execute') {
+  if (message.type === 'execute') {
     evaluator.execute(message, (outcome) => worker.postMessage({ type: 'outcome', cell: message.cell, outcome }));
-  } else if (message.type === 'interrupted') {
-    cells.interrupt(message.cell);
+  } else if (message.type === 'interrupt') {
+    for (const cell of message.cells) cells.interrupt(cell);
+    worker.postMessage({ type: 'interrupted', number: message.number });
   } else if (message.type === 'exit') {
     process.exit(0);
   }

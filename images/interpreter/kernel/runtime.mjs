@@ -2,17 +2,19 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 
-/** A main thread that does not answer within this time is running code, which must be ended for an interrupt. */
+/** A main thread that does not listen within this time is running code, which must be ended for an interrupt. */
 const ANSWER_MS = 25;
 
-/** One termination ends one callback. It may be the one that would have answered, or there may be another. */
+/** One termination ends one callback. It may be the one that would have listened, or there may be another. */
 const REPEAT_MS = 100;
 
 export class Runtime {
   #port;
   #session = new Session();
   #running = new Map();
-  #pongs = [];
+  #listeners = new Map();
+  #asked = 0;
+  #settled = Promise.resolve();
 
   /** @param {import('node:worker_threads').MessagePort} port to the main thread */
   constructor(port) {
@@ -20,7 +22,7 @@ export class Runtime {
     this.#session.connectToMainThread();
     port.on('message', (message) => {
       if (message.type === 'outcome') this.finish(message.cell, message.outcome);
-      else if (message.type === 'pong') for (const resolve of this.#pongs.splice(0)) resolve(true);
+      else if (message.type === 'interrupted') this.#listeners.get(message.number)?.(true);
     });
   }
 
@@ -28,11 +30,13 @@ export class Runtime {
     this.#session.disconnect();
   }
 
-  /** Runs a cell. @returns {Promise<object>} its outcome */
+  /** Runs a cell, not before earlier interrupts are over. @returns {Promise<object>} its outcome */
   run(cell, code, name) {
     return new Promise((resolve) => {
       this.#running.set(cell, resolve);
-      this.#port.postMessage({ type: 'execute', cell, code, name });
+      void this.#settled.then(() => {
+        if (this.#running.has(cell)) this.#port.postMessage({ type: 'execute', cell, code, name });
+      });
     });
   }
 
@@ -47,29 +51,41 @@ export class Runtime {
   }
 
   /** Ends the code that runs. A cell that only waits is answered, and does not go on after a timer. */
-  async interrupt() {
-    const interrupted = [...this.#running.keys()];
-    for (let patience = ANSWER_MS; !(await this.#answers(patience)); patience = REPEAT_MS) {
+  interrupt() {
+    const cells = [...this.#running.keys()];
+    this.#settled = this.#settled.then(() => this.#interrupt(cells));
+    return this.#settled;
+  }
+
+  async #interrupt(cells) {
+    // Ended meanwhile, by the interrupt before this one.
+    if (cells.length > 0 && !cells.some((cell) => this.#running.has(cell))) return;
+    let terminating = false;
+    // A termination takes effect in whatever runs next. Until it has, that must be nothing but the handler of these messages.
+    for (let patience = ANSWER_MS; !(await this.#stops(cells, patience)) || terminating; patience = REPEAT_MS) {
       interruptChildren();
-      // Fails, which does not matter, while an earlier one has not taken effect.
-      this.#session.post('Runtime.terminateExecution', () => {});
+      if (terminating) continue;
+      terminating = true;
+      this.#session.post('Runtime.terminateExecution', () => {
+        terminating = false;
+      });
     }
-    for (const cell of interrupted) {
-      this.#port.postMessage({ type: 'interrupted', cell });
-      this.finish(cell, { interrupted: true });
-    }
+    for (const cell of cells) this.finish(cell, { interrupted: true });
   }
 
   exit() {
     this.#port.postMessage({ type: 'exit' });
   }
 
-  #answers(milliseconds) {
+  /** Tells the main thread that these cells are not to go on. @returns {Promise<boolean>} whether it has listened */
+  #stops(cells, milliseconds) {
+    this.#asked += 1;
+    const number = this.#asked;
     return new Promise((resolve) => {
-      this.#pongs.push(resolve);
+      this.#listeners.set(number, resolve);
       setTimeout(resolve, milliseconds, false);
-      this.#port.postMessage({ type: 'ping' });
-    });
+      this.#port.postMessage({ type: 'interrupt', cells, number });
+    }).finally(() => this.#listeners.delete(number));
   }
 }
 

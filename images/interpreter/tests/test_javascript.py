@@ -178,6 +178,10 @@ class Interrupts(unittest.TestCase):
     def test_a_busy_loop_after_an_await(self):
         self.check("await new Promise((done) => setTimeout(done, 10)); while (true) {}")
 
+    def test_a_loop_that_begins_at_the_moment_of_the_interrupt(self):
+        for delay in range(20):
+            self.check(f"await new Promise((done) => setTimeout(done, {delay})); while (true) {{}}")
+
     def test_a_busy_loop_in_a_tick_and_in_a_microtask(self):
         self.check("process.nextTick(() => { while (true) {} }); await new Promise(() => {})")
         self.check("queueMicrotask(() => { while (true) {} }); await new Promise(() => {})")
