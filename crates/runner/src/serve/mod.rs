@@ -12,23 +12,23 @@ mod idle;
 mod invocations;
 mod kernel;
 mod pipes;
+mod private;
 mod queue;
 mod session;
 mod transcript;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use codeworkspace_protocol::{Cause, RunRecord, ServeArguments, layout};
+use codeworkspace_protocol::{Cause, RunRecord, ServeArguments};
 use futures::future::try_join_all;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
-use uuid::Uuid;
 
 use crate::clock::now;
 use crate::environment::body_environment;
@@ -39,6 +39,7 @@ use command::Shell;
 use files::Root;
 use http::{Callers, router, server_config};
 use kernel::{KernelLane, LaunchError, Setup};
+use private::PrivateFolder;
 use session::{Farewell, Session};
 
 /// Threads that serve calls: one may be busy with a disk.
@@ -137,7 +138,7 @@ async fn run(arguments: &ServeArguments) -> Result<Farewell, ServeError> {
     })?;
     let children = Children::watch()?;
     let setup = Setup {
-        folder: private_folder()?,
+        folder: PrivateFolder::create()?,
         root: arguments.root.clone(),
         environment: body_environment(std::env::vars_os(), &arguments.root),
         children,
@@ -176,17 +177,8 @@ async fn run(arguments: &ServeArguments) -> Result<Farewell, ServeError> {
     session.end(farewell);
     sleep(LAST_WORDS).await;
     serving.abort();
-    // What is left of it is the pod's memory.
-    let _ = fs_err::remove_dir_all(folder);
+    folder.remove();
     Ok(farewell)
-}
-
-/// A folder that only this user id can look into, for what kernels and commands are started from.
-fn private_folder() -> io::Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    let folder = Path::new(layout::TEMPORARY_DIRECTORY).join(format!(".codeworkspace-{}", Uuid::new_v4()));
-    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
-    Ok(folder)
 }
 
 /// Ends all other processes. The thread that reaps goes on doing so.

@@ -5,22 +5,20 @@ mod tasks;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use codeworkspace_protocol::session::{CommandRequest, ExecutionOutcome, OutputStream};
-use fs_err::OpenOptions;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::process::Signal;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use super::call::{Call, Stop};
 use super::children::{Child, Children, Group};
 use super::pipes::read_by_thread;
+use super::private::{PrivateFile, PrivateFolder};
 use super::transcript::{End, Transcript};
 use crate::memory::{CONTROL_GROUPS, oom_kills};
 use crate::processes::Ending;
@@ -39,48 +37,27 @@ const EXIT_KILLED: i32 = 137;
 /// What every command starts from.
 #[derive(Clone)]
 pub(super) struct Shell {
-    /// Folder for scripts, closed to others.
-    pub(super) folder: PathBuf,
+    pub(super) folder: PrivateFolder,
     pub(super) root: String,
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) children: Children,
-}
-
-/// The file that a command is read from; it goes with this.
-struct Script(PathBuf);
-
-impl Script {
-    /// Commands do not stand on a command line: they may be long, and others can read those.
-    fn write(folder: &Path, command: &str) -> io::Result<Self> {
-        let script = Self(folder.join(format!("{}.sh", Uuid::new_v4())));
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&script.0)?
-            .write_all(command.as_bytes())?;
-        Ok(script)
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        // It may never have been written.
-        let _ = fs_err::remove_file(&self.0);
-    }
 }
 
 /// A command that was started.
 struct Running {
     child: Child,
     streams: [oneshot::Receiver<()>; 2],
-    _script: Script,
+    /// Commands do not stand on a command line: they may be long, and others can read those.
+    _script: PrivateFile,
 }
 
 impl Shell {
     fn start(&self, request: &CommandRequest, transcript: &Arc<Transcript>) -> Result<Running, String> {
         let unable = |error: io::Error| format!("the command cannot be started: {error}");
-        let script = Script::write(&self.folder, &request.command).map_err(unable)?;
+        let script = self
+            .folder
+            .file("sh", request.command.as_bytes())
+            .map_err(unable)?;
         let mut environment = self.environment.clone();
         environment.extend(
             request
@@ -94,7 +71,7 @@ impl Shell {
         };
         let (stdout, stdout_ended) = into(OutputStream::Stdout)?;
         let (stderr, stderr_ended) = into(OutputStream::Stderr)?;
-        let argv = ["bash".to_owned(), script.0.display().to_string()];
+        let argv = ["bash".to_owned(), script.path().display().to_string()];
         transcript.start();
         let child = self
             .children

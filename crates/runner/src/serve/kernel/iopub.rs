@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use codeworkspace_protocol::session::OutputStream;
 use serde::de::{Deserializer, Visitor};
@@ -12,10 +13,14 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use zeromq::{SocketRecv as _, SubSocket};
 
 use super::wire::{Message, Wire};
 use crate::serve::transcript::Transcript;
+
+/// A connection that fails at once again must not keep the processor busy.
+pub(super) const AFTER_FAULT: Duration = Duration::from_millis(10);
 
 /// The listening task of one kernel's process.
 pub(super) struct Iopub {
@@ -54,7 +59,7 @@ impl Iopub {
             // An error is one message's, or the end of the connection, which the end of the process tells as well.
             loop {
                 let Ok(message) = socket.recv().await else {
-                    tokio::task::yield_now().await;
+                    sleep(AFTER_FAULT).await;
                     continue;
                 };
                 if let Ok(message) = wire.read(message) {

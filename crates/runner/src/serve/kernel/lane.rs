@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -20,6 +20,7 @@ use crate::memory::{CONTROL_GROUPS, oom_kills};
 use crate::serve::call::{Call, Stop};
 use crate::serve::children::Children;
 use crate::serve::idle::Activity;
+use crate::serve::private::PrivateFolder;
 use crate::serve::queue::Queue;
 use crate::serve::transcript::End;
 
@@ -31,7 +32,7 @@ const NOT_BEGUN: &str = "it had not begun";
 /// What every kernel of a session starts from.
 #[derive(Clone)]
 pub(in crate::serve) struct Setup {
-    pub(in crate::serve) folder: PathBuf,
+    pub(in crate::serve) folder: PrivateFolder,
     pub(in crate::serve) root: String,
     pub(in crate::serve) environment: BTreeMap<OsString, OsString>,
     pub(in crate::serve) children: Children,

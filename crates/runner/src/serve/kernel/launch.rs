@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use codeworkspace_protocol::StreamTail;
-use fs_err::OpenOptions;
-use fs_err::os::unix::fs::OpenOptionsExt as _;
 use rustix::process::Signal;
 use serde_json::json;
 use thiserror::Error;
@@ -27,6 +25,7 @@ use crate::processes::Ending;
 use crate::program::{SpawnError, spawn};
 use crate::serve::children::{Child, Children, Group};
 use crate::serve::pipes::read_by_thread;
+use crate::serve::private::PrivateFolder;
 
 /// How long a kernel may take to answer; a cold node reads its files slowly.
 const START_LIMIT: Duration = Duration::from_mins(2);
@@ -61,8 +60,7 @@ pub(in crate::serve) enum LaunchError {
 pub(in crate::serve) struct Launcher {
     pub(super) name: String,
     pub(super) spec: KernelSpec,
-    /// Folder for connection files, closed to others.
-    pub(super) folder: PathBuf,
+    pub(super) folder: PrivateFolder,
     pub(super) root: String,
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) children: Children,
@@ -121,11 +119,10 @@ impl Launcher {
         };
         let (ports, reserved) = reserve_ports().map_err(failed)?;
         let key = Uuid::new_v4().to_string();
-        let connection_file = self.folder.join(format!("{}.json", Uuid::new_v4()));
-        self.write_connection_file(&connection_file, &key, &ports)
-            .map_err(failed)?;
+        let connection = self.connection(&key, &ports);
+        let connection_file = self.folder.file("json", connection.as_bytes()).map_err(failed)?;
         let last_words = LastWords::default();
-        let child = self.spawn(&connection_file, &last_words, reserved)?;
+        let child = self.spawn(connection_file.path(), &last_words, reserved)?;
         let mut unready = Unready(Some(child.clone()));
         let ready = Self::connect(ports, &key, child.clone());
         let answer = tokio::select! {
@@ -137,32 +134,26 @@ impl Launcher {
                 Err(LaunchError::Died { name: self.name.clone(), ending, last_words: last_words.text() })
             }
         };
-        // The kernel has read it.
-        let _ = fs_err::remove_file(&connection_file);
         if answer.is_ok() {
             unready.0 = None;
         }
         answer
     }
 
-    fn write_connection_file(&self, path: &PathBuf, key: &str, ports: &[u16; CHANNELS]) -> io::Result<()> {
+    /// What a connection file says (jupyter_client, "Connection files").
+    fn connection(&self, key: &str, ports: &[u16; CHANNELS]) -> String {
         let [shell_port, iopub_port, stdin_port, control_port, hb_port] = ports;
         let connection = json!({
             "transport": "tcp", "ip": Ipv4Addr::LOCALHOST, "shell_port": shell_port, "iopub_port": iopub_port,
             "stdin_port": stdin_port, "control_port": control_port, "hb_port": hb_port, "key": key,
             "signature_scheme": "hmac-sha256", "kernel_name": self.name,
         });
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)?
-            .write_all(connection.to_string().as_bytes())
+        connection.to_string()
     }
 
     fn spawn(
         &self,
-        connection_file: &std::path::Path,
+        connection_file: &Path,
         last_words: &LastWords,
         reserved: Vec<TcpListener>,
     ) -> Result<Child, LaunchError> {

@@ -21,7 +21,7 @@ use super::call::Stop;
 use super::children::Child;
 use super::transcript::Transcript;
 use crate::processes::Ending;
-use iopub::{Exception, Iopub};
+use iopub::{AFTER_FAULT, Exception, Iopub};
 use spec::InterruptMode;
 use wire::Wire;
 
@@ -152,7 +152,7 @@ impl Kernel {
                         ran.reply = Some(reply);
                         silent_since = Some(Instant::now());
                     },
-                    Err(_) => tokio::task::yield_now().await,
+                    Err(_) => sleep(AFTER_FAULT).await,
                 },
                 () = self.iopub.progress() => if ran.reply.is_some() || self.iopub.heard().idle {
                     silent_since = Some(Instant::now());
