@@ -15,7 +15,7 @@ mod looks;
 mod patch;
 mod pool;
 mod readable;
-mod registration;
+pub mod registration;
 mod run;
 mod scans;
 mod session;

@@ -66,10 +66,32 @@ impl SessionLooks {
             Change::Of(interpreter) | Change::Gone(interpreter) => {
                 if self.generations.is_news(change) {
                     self.interpreters.look_at([ObjectRef::from_obj(interpreter)]);
+                    self.waiting_sessions(interpreter);
                     self.namespace(interpreter.meta().namespace.as_deref());
                 }
             }
         }
+    }
+
+    /// Sessions without a pod end when their interpreter opens none any more.
+    fn waiting_sessions(&self, interpreter: &Readable<CodeInterpreter>) {
+        let (namespace, name) = (interpreter.namespace(), interpreter.name_any());
+        let waits = |session: &CodeSession| {
+            session.spec.interpreter_ref.name == name
+                && session
+                    .status
+                    .as_ref()
+                    .is_none_or(|status| status.pod_uid.is_none() && !status.has_ended())
+        };
+        let waiting =
+            self.context.stores.sessions.state_filter(|session| {
+                session.namespace() == namespace && session.0.as_ref().is_ok_and(waits)
+            });
+        self.sessions.look_at(
+            waiting
+                .iter()
+                .map(|session| ObjectRef::from_obj(session.as_ref())),
+        );
     }
 
     /// A session changed: it, its interpreter's count, and the pools, which may owe it a pod.

@@ -225,8 +225,12 @@ fn the_operator_reads_the_configuration_that_the_chart_writes() -> Result<()> {
         let configuration = configuration(settings)?;
         assert_eq!(configuration.runner_image.reference, image);
 
-        // The chart's defaults are the operator's own, but for the folder of the cache, at which only the chart has a volume.
-        let reference = format!("runnerImage: {{reference: '{image}', pullPolicy: IfNotPresent}}");
+        // The chart's defaults are the operator's own, but for the folder of the cache, at which only the chart has a volume, and for
+        // what only the chart knows of the release.
+        let reference = format!(
+            "{{runnerImage: {{reference: '{image}', pullPolicy: IfNotPresent}}, sessions: {{service: codeworkspace-sessions, \
+              release: {{namespace: {NAMESPACE}, name: codeworkspace, instance: {RELEASE}}}}}}}"
+        );
         let mut defaults: Configuration = serde_saphyr::from_str(&reference)?;
         defaults.github.cache_directory = Some("/var/cache/codeworkspace".into());
         assert_eq!(format!("{configuration:#?}"), format!("{defaults:#?}"));

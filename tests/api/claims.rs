@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{NAMESPACE, RELEASE, apply, eventually, namespace, render, server};
 
 /// A process of ours, as the API server sees it.
-async fn account(name: &str) -> Result<Client> {
+pub async fn account(name: &str) -> Result<Client> {
     let mut config = Config::infer().await?;
     config.auth_info.impersonate = Some(format!("system:serviceaccount:{NAMESPACE}:{name}"));
     Ok(Client::try_from(config)?)
 }
 
 /// Roles and policies are there, and `namespace` can have pods.
-async fn prepared(client: &Client) -> Result<String> {
+pub async fn prepared(client: &Client) -> Result<String> {
     let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     apply(client, &system).await?;
     for object in render("codeworkspace", &[])? {

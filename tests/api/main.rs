@@ -13,5 +13,6 @@ mod definitions;
 mod pasted;
 mod permissions;
 mod pins;
+mod registration;
 #[path = "../support/mod.rs"]
 mod support;

@@ -56,13 +56,17 @@ const VERBS: [&str; 8] = [
 ];
 
 /// Everything that the operator touches, and what it must never touch.
-const RESOURCES: [&str; 29] = [
+const RESOURCES: [&str; 37] = [
     "codeworkspaces.codeworkspace.dev",
     "codeworkspaces/status.codeworkspace.dev",
     "codeworkspaces/finalizers.codeworkspace.dev",
     "coderuns.codeworkspace.dev",
     "coderuns/status.codeworkspace.dev",
     "coderuns/finalizers.codeworkspace.dev",
+    "codeinterpreters.codeworkspace.dev",
+    "codeinterpreters/status.codeworkspace.dev",
+    "codesessions.codeworkspace.dev",
+    "codesessions/status.codeworkspace.dev",
     "runnertemplates.codeworkspace.dev",
     "secretinventories.codeworkspace.dev",
     "secretinventories/status.codeworkspace.dev",
@@ -77,7 +81,11 @@ const RESOURCES: [&str; 29] = [
     "persistentvolumeclaims",
     "persistentvolumes",
     "secrets",
+    "secrets=codeworkspace-internal-ca",
+    "services",
+    "services=codeworkspace-sessions",
     "serviceaccounts/token",
+    "tokenreviews.authentication.k8s.io",
     "networkpolicies.networking.k8s.io",
     "events",
     "events.events.k8s.io",

@@ -37,6 +37,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: gateway
 {{- end -}}
 
+{{- /* The Service by which pods of sessions register with the operator. */ -}}
+{{- define "codeworkspace.sessionsServiceName" -}}
+{{- printf "%s-sessions" (include "codeworkspace.fullname" .) -}}
+{{- end -}}
+
 {{- define "codeworkspace.gatewayServiceAccountName" -}}
 {{- printf "%s-gateway" (include "codeworkspace.fullname" .) -}}
 {{- end -}}
@@ -77,6 +82,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.cache.enabled -}}
 {{- $_ := set $configuration.github "cacheDirectory" "/var/cache/codeworkspace" -}}
 {{- $_ := set $configuration.github "cacheBytes" .Values.cache.bytes -}}
+{{- end -}}
+{{- if .Values.gateway.enabled -}}
+{{- $release := dict "namespace" .Release.Namespace "name" (include "codeworkspace.name" .) "instance" .Release.Name -}}
+{{- $_ := set $configuration.sessions "release" $release -}}
+{{- $_ := set $configuration.sessions "service" (include "codeworkspace.sessionsServiceName" .) -}}
+{{- else -}}
+{{- $_ := unset $configuration "sessions" -}}
 {{- end -}}
 {{- toYaml $configuration -}}
 {{- end -}}

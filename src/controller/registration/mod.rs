@@ -7,5 +7,5 @@ mod decision;
 mod handler;
 mod server;
 
-pub use handler::Registrar;
+pub use handler::{Peer, Registrar};
 pub use server::serve;
