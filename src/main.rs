@@ -38,7 +38,7 @@ enum Command {
         #[arg(long, env = "POD_NAME")]
         identity: String,
     },
-    /// Serve sessions to agents, in the protocol of AWS Bedrock AgentCore.
+    /// Serve sessions to agents: in the protocol of AWS Bedrock AgentCore, over an API of our own, and over MCP.
     Gateway {
         /// File that the chart writes.
         #[arg(long, env = "CODEWORKSPACE_CONFIGURATION")]
@@ -49,6 +49,9 @@ enum Command {
         /// Address of the AgentCore API.
         #[arg(long, default_value = "0.0.0.0:8088")]
         agentcore_listen: SocketAddr,
+        /// Address of the native API and of the MCP server.
+        #[arg(long, default_value = "0.0.0.0:8089")]
+        native_listen: SocketAddr,
         /// The gateway's namespace, in which its access keys are.
         #[arg(long, env = "POD_NAMESPACE", default_value = "default")]
         namespace: String,
@@ -99,12 +102,14 @@ fn main() -> anyhow::Result<()> {
             configuration,
             listen,
             agentcore_listen,
+            native_listen,
             namespace,
         } => {
             let configuration = GatewayConfiguration::read(&configuration)?;
             let listen = Listen {
                 health: listen,
                 agentcore: agentcore_listen,
+                native: native_listen,
             };
             runtime.block_on(gateway::start(configuration, listen, &namespace))
         }

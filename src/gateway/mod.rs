@@ -8,12 +8,14 @@ mod defaults;
 mod events;
 pub mod index;
 mod mint;
+mod native;
 mod page;
 mod pinned;
 mod rates;
 mod runner;
 mod runners;
 pub mod sessions;
+mod sessions_error;
 mod start;
 pub mod watch;
 

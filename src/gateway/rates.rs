@@ -3,8 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use codeworkspace_agentcore::error::ServiceError;
-use codeworkspace_agentcore::operation::Operation;
 use jiff::Timestamp;
 
 use super::configuration::Limits;
@@ -12,12 +10,32 @@ use super::configuration::Limits;
 /// Tenants whose buckets are kept. Full ones are forgotten first: they say nothing.
 const MOST_BUCKETS: usize = 10_000;
 
+/// What a call is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Usage {
+    /// It starts a session.
+    Start,
+    /// Anything else.
+    Call,
+}
+
+/// The bucket is empty.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{} more than {rate} times a second: call less often", match usage {
+    Usage::Start => "sessions are started",
+    Usage::Call => "calls come",
+})]
+pub struct TooOften {
+    usage: Usage,
+    rate: f64,
+}
+
 /// The buckets of all tenants, of this replica.
 #[derive(Debug)]
 pub struct Rates {
     starts: f64,
     calls: f64,
-    buckets: Mutex<HashMap<(String, bool), Bucket>>,
+    buckets: Mutex<HashMap<(String, Usage), Bucket>>,
 }
 
 #[derive(Debug)]
@@ -37,9 +55,11 @@ impl Rates {
     }
 
     /// Takes a token, or says that there is none.
-    pub fn check(&self, tenant: &str, operation: Operation, now: Timestamp) -> Result<(), ServiceError> {
-        let is_start = operation == Operation::StartSession;
-        let rate = if is_start { self.starts } else { self.calls };
+    pub fn check(&self, tenant: &str, usage: Usage, now: Timestamp) -> Result<(), TooOften> {
+        let rate = match usage {
+            Usage::Start => self.starts,
+            Usage::Call => self.calls,
+        };
         let most = rate * 2.0;
         let refill = |bucket: &Bucket| {
             (bucket.tokens + now.duration_since(bucket.at).as_secs_f64().max(0.0) * rate).min(most)
@@ -48,7 +68,7 @@ impl Rates {
         if buckets.len() >= MOST_BUCKETS {
             buckets.retain(|_, bucket| refill(bucket) < most);
         }
-        let bucket = buckets.entry((tenant.to_owned(), is_start)).or_insert(Bucket {
+        let bucket = buckets.entry((tenant.to_owned(), usage)).or_insert(Bucket {
             tokens: most,
             at: now,
         });
@@ -56,10 +76,7 @@ impl Rates {
         bucket.at = now;
         bucket.tokens = tokens;
         if tokens < 1.0 {
-            return Err(ServiceError::Throttling(format!(
-                "{} more than {rate} times a second: call less often",
-                operation.name()
-            )));
+            return Err(TooOften { usage, rate });
         }
         bucket.tokens -= 1.0;
         Ok(())
@@ -79,13 +96,13 @@ mod tests {
             ..Limits::default()
         });
         let now = Timestamp::UNIX_EPOCH;
-        let start = |tenant: &str, at| rates.check(tenant, Operation::StartSession, at).is_ok();
+        let start = |tenant: &str, at| rates.check(tenant, Usage::Start, at).is_ok();
         assert_eq!(
             [start("a", now), start("a", now), start("a", now)],
             [true, true, false]
         );
         assert!(start("b", now));
-        assert!(rates.check("a", Operation::InvokeSession, now).is_ok());
+        assert!(rates.check("a", Usage::Call, now).is_ok());
         assert!(!start("a", now + SignedDuration::from_millis(900)));
         assert!(start("a", now + SignedDuration::from_secs(2)));
     }

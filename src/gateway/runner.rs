@@ -23,6 +23,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Runner {
     client: Client,
+    /// What its verbs' paths are appended to.
+    base: String,
 }
 
 /// Why the runner did not do what it was asked for.
@@ -37,6 +39,15 @@ pub enum RunnerError {
     /// What answered is not what was registered, or did not speak our protocol.
     #[error("the session's pod answered in an unknown way: {0}")]
     Garbled(String),
+}
+
+impl From<EventsError> for RunnerError {
+    fn from(error: EventsError) -> Self {
+        match error {
+            EventsError::Broken(_) | EventsError::Cut => Self::Unreachable(error.to_string()),
+            EventsError::Garbled(_) => Self::Garbled(error.to_string()),
+        }
+    }
 }
 
 impl RunnerError {
@@ -72,7 +83,17 @@ impl Runner {
             .redirect(reqwest::redirect::Policy::none())
             .build()
             .map_err(|error| RunnerError::of(&error))?;
-        Ok(Self { client })
+        let base = format!("https://{}:{}", session::SESSION_NAME, session::PORT);
+        Ok(Self { client, base })
+    }
+
+    /// A runner that is reached without TLS.
+    #[cfg(test)]
+    pub fn plain(address: SocketAddr) -> Self {
+        Self {
+            client: Client::builder().no_proxy().build().unwrap(),
+            base: format!("http://{address}"),
+        }
     }
 
     /// Binds the pod to its session.
@@ -144,9 +165,17 @@ impl Runner {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let url = format!("https://{}:{}{path}", session::SESSION_NAME, session::PORT);
-        self.client.request(method, url)
+        self.client.request(method, format!("{}{path}", self.base))
     }
+}
+
+/// The path of a background command. Their ids are ours: what has another form names none, and must not become a path.
+pub fn task_path(id: &str) -> Option<String> {
+    let is_id = (1..=64).contains(&id.len())
+        && id
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    is_id.then(|| format!("{}/{id}", path::TASKS))
 }
 
 fn with_query(path: &str, query: &[(&str, &str)]) -> String {

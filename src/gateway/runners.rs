@@ -50,10 +50,17 @@ impl Runners {
                     bundle: None,
                 };
                 runner.bind(&request).await?;
-                Ok(runner)
+                Ok::<_, RunnerError>(runner)
             })
             .await?;
         Ok(runner.clone())
+    }
+
+    /// Takes a runner for that of a pod, bound already.
+    #[cfg(test)]
+    pub fn know(&self, pod: &SessionPod, runner: Runner) {
+        let mut bound = self.bound.lock().unwrap();
+        bound.insert(pod.uid.clone(), Arc::new(OnceCell::new_with(Some(runner))));
     }
 
     /// The pod's place, after those of pods that are gone were given up.

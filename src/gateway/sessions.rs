@@ -16,6 +16,8 @@ use sha2::{Digest as _, Sha256};
 use super::claim::{ClaimError, Claims, end_of};
 use super::configuration::Limits;
 use super::index::{Index, Pool, SessionPod};
+use super::runner::RunnerError;
+pub use super::sessions_error::SessionsError;
 use super::watch::Watched;
 use crate::controller::Readable;
 
@@ -34,14 +36,42 @@ pub struct Sessions {
 /// What a caller asks of a new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Identifier of the interpreter.
-    pub interpreter: String,
+    /// The interpreter.
+    pub interpreter: InterpreterKey,
     /// The caller's name for the session.
     pub name: Option<String>,
     /// Seconds that it may live; the interpreter's default when absent.
     pub timeout_seconds: Option<i64>,
     /// Makes repeated calls one.
     pub client_token: String,
+    /// The user who asks, if the API server knows them.
+    pub requested_by: Option<String>,
+}
+
+/// How a caller names an interpreter of its namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterpreterKey {
+    /// By its identifier of the AgentCore API.
+    Identifier(String),
+    /// By the name of its object.
+    Name(String),
+}
+
+impl InterpreterKey {
+    fn is_of(&self, object: &CodeInterpreter) -> bool {
+        match self {
+            Self::Identifier(identifier) => object.identifier() == *identifier,
+            Self::Name(name) => object.metadata.name.as_ref() == Some(name),
+        }
+    }
+}
+
+impl std::fmt::Display for InterpreterKey {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Identifier(text) | Self::Name(text) => formatter.write_str(text),
+        }
+    }
 }
 
 /// A session with what one needs to talk about it.
@@ -65,63 +95,6 @@ impl Session {
     }
 }
 
-/// Why a session cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionsError {
-    /// The tenant has no such interpreter.
-    #[error("code interpreter {0} not found")]
-    InterpreterNotFound(String),
-    /// The interpreter exists and refuses sessions.
-    #[error("code interpreter {identifier} cannot open sessions: {message}")]
-    InterpreterUnavailable {
-        /// Its identifier.
-        identifier: String,
-        /// Why.
-        message: String,
-    },
-    /// The tenant has no such session, or had it.
-    #[error("session {id} is not active ({reason})")]
-    NotActive {
-        /// The session's id.
-        id: String,
-        /// Why it ended, or `NotFound`.
-        reason: String,
-    },
-    /// The session's time limit is above the interpreter's.
-    #[error("sessionTimeoutSeconds must be at most {max} for code interpreter {identifier}, not {wanted}")]
-    TimeoutTooLong {
-        /// What was asked for.
-        wanted: i64,
-        /// The interpreter's limit.
-        max: i64,
-        /// The interpreter.
-        identifier: String,
-    },
-    /// The token was used for something else.
-    #[error("clientToken was used before with other parameters: use a new token for a new session")]
-    TokenReused,
-    /// The interpreter has as many sessions as it may have.
-    #[error("code interpreter {identifier} has {sessions} sessions, and may have no more: stop one first")]
-    CapacityReached {
-        /// Its identifier.
-        identifier: String,
-        /// Its sessions.
-        sessions: usize,
-    },
-    /// The tenant has as many sessions as it may have.
-    #[error("this access key's tenant has {sessions} sessions, and may have no more: stop one first")]
-    QuotaReached {
-        /// Its sessions.
-        sessions: usize,
-    },
-    /// No pod yet.
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    /// The API server refused or could not be reached.
-    #[error("the cluster's API server: {0}")]
-    Api(#[from] kube::Error),
-}
-
 impl Sessions {
     /// Puts the parts together. The limits say how long a start waits for a pod, and how many sessions a tenant may have.
     pub fn new(client: Client, watched: &Watched, clock: Arc<dyn Clock>, limits: &Limits) -> Self {
@@ -142,30 +115,30 @@ impl Sessions {
         }
     }
 
-    /// The interpreter of this identifier. One that the watch has not told of yet is asked for.
+    /// An interpreter. One that the watch has not told of yet is asked for.
     pub async fn interpreter(
         &self,
         tenant: &str,
-        identifier: &str,
+        key: &InterpreterKey,
     ) -> Result<Arc<CodeInterpreter>, SessionsError> {
         let known = self.interpreters.state().into_iter().find_map(|object| {
             let object = object.0.as_ref().ok()?;
-            (object.namespace().as_deref() == Some(tenant) && object.identifier() == identifier)
-                .then(|| object.clone())
+            (object.namespace().as_deref() == Some(tenant) && key.is_of(object)).then(|| object.clone())
         });
         if let Some(object) = known {
             return Ok(Arc::new(object));
         }
         let api: Api<CodeInterpreter> = Api::namespaced(self.client.clone(), tenant);
-        let found = api
-            .list(&kube::api::ListParams::default())
-            .await?
-            .items
-            .into_iter()
-            .find(|object| object.identifier() == identifier);
+        let found = match key {
+            InterpreterKey::Name(name) => api.get_opt(name).await?,
+            InterpreterKey::Identifier(_) => {
+                let all = api.list(&kube::api::ListParams::default()).await?;
+                all.items.into_iter().find(|object| key.is_of(object))
+            }
+        };
         found
             .map(Arc::new)
-            .ok_or_else(|| SessionsError::InterpreterNotFound(identifier.to_owned()))
+            .ok_or_else(|| SessionsError::InterpreterNotFound(key.to_string()))
     }
 
     /// Every interpreter of a tenant, the youngest first.
@@ -205,7 +178,8 @@ impl Sessions {
             object
         } else {
             self.check_capacity(&interpreter, &wanted.interpreter)?;
-            self.record(tenant, &id, spec, &pool).await?
+            self.record(tenant, &id, spec, &pool, wanted.requested_by.as_deref())
+                .await?
         };
         if object.spec.parameters_digest != parameters_digest {
             return Err(SessionsError::TokenReused);
@@ -230,6 +204,7 @@ impl Sessions {
         id: &str,
         spec: CodeSessionSpec,
         pool: &Pool,
+        requested_by: Option<&str>,
     ) -> kube::Result<CodeSession> {
         let api: Api<CodeSession> = Api::namespaced(self.client.clone(), tenant);
         let candidate = self.claims.candidate(pool, id);
@@ -239,6 +214,8 @@ impl Sessions {
                 name: Some(id.to_owned()),
                 namespace: Some(tenant.to_owned()),
                 labels: Some([(labels::INTERPRETER.to_owned(), interpreter)].into()),
+                annotations: requested_by
+                    .map(|user| [(labels::REQUESTED_BY.to_owned(), user.to_owned())].into()),
                 ..ObjectMeta::default()
             },
             spec: CodeSessionSpec {
@@ -260,12 +237,12 @@ impl Sessions {
     }
 
     /// The session of this id, also when it has ended, as long as its record is kept.
-    pub async fn find(&self, tenant: &str, identifier: &str, id: &str) -> Result<Session, SessionsError> {
+    pub async fn find(&self, tenant: &str, key: &InterpreterKey, id: &str) -> Result<Session, SessionsError> {
         let not_found = || SessionsError::NotActive {
             id: id.to_owned(),
             reason: "NotFound".to_owned(),
         };
-        let interpreter = self.interpreter(tenant, identifier).await?;
+        let interpreter = self.interpreter(tenant, key).await?;
         let object = match self.known(tenant, id) {
             Some(object) => object,
             None => Api::<CodeSession>::namespaced(self.client.clone(), tenant)
@@ -288,10 +265,10 @@ impl Sessions {
     pub async fn active(
         &self,
         tenant: &str,
-        identifier: &str,
+        key: &InterpreterKey,
         id: &str,
     ) -> Result<(Session, SessionPod), SessionsError> {
-        let session = self.find(tenant, identifier, id).await?;
+        let session = self.find(tenant, key, id).await?;
         match &session.pod {
             Some(pod) => {
                 let pod = pod.clone();
@@ -301,9 +278,24 @@ impl Sessions {
         }
     }
 
+    /// What is to be said of a session whose pod does not answer: that it has ended, if the API server knows that by now.
+    pub async fn unreachable(
+        &self,
+        tenant: &str,
+        key: &InterpreterKey,
+        id: &str,
+        error: &RunnerError,
+    ) -> SessionsError {
+        if let Err(ended) = self.active(tenant, key, id).await {
+            return ended;
+        }
+        tracing::warn!(session = id, %error, "a session's pod does not answer");
+        SessionsError::NoAnswer
+    }
+
     /// Every session of an interpreter that has a record, the youngest first.
-    pub async fn list(&self, tenant: &str, identifier: &str) -> Result<Vec<CodeSession>, SessionsError> {
-        let interpreter = self.interpreter(tenant, identifier).await?.name_any();
+    pub async fn list(&self, tenant: &str, key: &InterpreterKey) -> Result<Vec<CodeSession>, SessionsError> {
+        let interpreter = self.interpreter(tenant, key).await?.name_any();
         let state = self.objects.state();
         let mut sessions: Vec<_> = state
             .iter()
@@ -374,7 +366,11 @@ impl Sessions {
 
     /// Whether there may be another session. The count lags a little behind the cluster: it holds back a caller that opens sessions
     /// without end, and is no exact number.
-    fn check_capacity(&self, interpreter: &CodeInterpreter, identifier: &str) -> Result<(), SessionsError> {
+    fn check_capacity(
+        &self,
+        interpreter: &CodeInterpreter,
+        key: &InterpreterKey,
+    ) -> Result<(), SessionsError> {
         let (name, namespace) = (interpreter.name_any(), interpreter.namespace());
         let state = self.objects.state();
         let open: Vec<_> = state
@@ -395,7 +391,7 @@ impl Sessions {
             .and_then(|capacity| usize::try_from(capacity).ok());
         match capacity {
             Some(capacity) if of_interpreter >= capacity => Err(SessionsError::CapacityReached {
-                identifier: identifier.to_owned(),
+                identifier: key.to_string(),
                 sessions: of_interpreter,
             }),
             _ => Ok(()),
@@ -427,7 +423,7 @@ fn timeout_of(interpreter: &CodeInterpreter, wanted: &NewSession) -> Result<i64,
         Some(seconds) if seconds > limits.max => Err(SessionsError::TimeoutTooLong {
             wanted: seconds,
             max: limits.max,
-            identifier: wanted.interpreter.clone(),
+            identifier: wanted.interpreter.to_string(),
         }),
         Some(seconds) => Ok(seconds),
         None => Ok(limits.default),
@@ -435,9 +431,9 @@ fn timeout_of(interpreter: &CodeInterpreter, wanted: &NewSession) -> Result<i64,
 }
 
 /// The pods that an interpreter's sessions get. Only its controller says which template that is: none is guessed here.
-fn pool_of(interpreter: &CodeInterpreter, identifier: &str) -> Result<Pool, SessionsError> {
+fn pool_of(interpreter: &CodeInterpreter, key: &InterpreterKey) -> Result<Pool, SessionsError> {
     let unavailable = |message: String| SessionsError::InterpreterUnavailable {
-        identifier: identifier.to_owned(),
+        identifier: key.to_string(),
         message,
     };
     let status = interpreter.status.as_ref();

@@ -11,10 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::agentcore::AgentCore;
 use super::configuration::GatewayConfiguration;
+use super::native::Native;
+use super::rates::Rates;
 use super::runners::Runners;
 use super::sessions::Sessions;
 use super::watch::Watched;
-use super::{agentcore, defaults};
+use super::{agentcore, defaults, native};
 use crate::authority::Authority;
 use crate::http::{self, Health};
 use crate::metrics::Metrics;
@@ -27,6 +29,8 @@ pub struct Listen {
     pub health: SocketAddr,
     /// The AgentCore API.
     pub agentcore: SocketAddr,
+    /// The native API and the MCP server.
+    pub native: SocketAddr,
 }
 
 /// Serves until it is told to stop; calls that are under way may end.
@@ -55,17 +59,48 @@ pub async fn start(
     let clock = Arc::new(SystemClock);
     let sessions = Sessions::new(client.clone(), &watched, clock.clone(), &configuration.limits);
     let runners = Runners::new(authority.client_identity(), watched.index);
-    let service = AgentCore::new(client, sessions, runners, watched.keys, configuration, clock);
-    let listener = TcpListener::bind(listen.agentcore)
-        .await
-        .with_context(|| format!("cannot listen on {}", listen.agentcore))?;
+    let rates = Arc::new(Rates::new(&configuration.limits));
+    let native = Native::new(
+        client.clone(),
+        sessions.clone(),
+        runners.clone(),
+        rates.clone(),
+        clock.clone(),
+    );
+    let agentcore = AgentCore::new(
+        client,
+        sessions,
+        runners,
+        watched.keys,
+        rates,
+        configuration,
+        clock,
+    );
+    let (agentcore_listener, native_listener) =
+        tokio::try_join!(bind(listen.agentcore), bind(listen.native))?;
     health.set_ready();
     tracing::info!(address = %listen.agentcore, "serving the AgentCore API");
-    axum::serve(listener, agentcore::router(service))
-        .with_graceful_shutdown(stopped())
-        .await
-        .context("the AgentCore API ended")?;
+    tracing::info!(address = %listen.native, "serving the native API");
+    let serve_agentcore = async {
+        axum::serve(agentcore_listener, agentcore::router(agentcore))
+            .with_graceful_shutdown(stopped())
+            .await
+            .context("the AgentCore API ended")
+    };
+    let serve_native = async {
+        axum::serve(native_listener, native::router(native))
+            .with_graceful_shutdown(stopped())
+            .await
+            .context("the native API ended")
+    };
+    tokio::try_join!(serve_agentcore, serve_native)?;
     stop.cancel();
     watching.await.context("the watches ended by a fault")?;
     serving_health.await.context("the health server ended badly")?
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))
 }

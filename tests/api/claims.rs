@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use codeworkspace_api::{CodeInterpreter, CodeSession, labels};
 use codeworkspace_operator::gateway::configuration::Limits;
-use codeworkspace_operator::gateway::sessions::{NewSession, Sessions, SessionsError};
+use codeworkspace_operator::gateway::sessions::{InterpreterKey, NewSession, Sessions, SessionsError};
 use codeworkspace_operator::gateway::watch::Watched;
 use codeworkspace_source::SystemClock;
 use futures::future::{join_all, try_join_all};
@@ -101,11 +101,16 @@ async fn gateway(stop: &CancellationToken) -> Result<Sessions> {
 
 fn wanted(token: &str) -> NewSession {
     NewSession {
-        interpreter: "aws.codeinterpreter.v1".to_owned(),
+        interpreter: default_interpreter(),
         name: Some("agent".to_owned()),
         timeout_seconds: Some(600),
         client_token: token.to_owned(),
+        requested_by: None,
     }
+}
+
+fn default_interpreter() -> InterpreterKey {
+    InterpreterKey::Identifier("aws.codeinterpreter.v1".to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -214,14 +219,14 @@ async fn a_session_that_finds_no_pod_gets_the_next_one_that_becomes_ready() -> R
     assert!(matches!(refused, Err(SessionsError::TokenReused)), "{refused:?}");
     let id = session.object.name_any();
     assert!(gateway.stop(&session, "one").await?);
-    let stopped = gateway.active(&tenant, "aws.codeinterpreter.v1", &id).await;
+    let stopped = gateway.active(&tenant, &default_interpreter(), &id).await;
     eventually("the stop is seen", async || {
-        let active = gateway.active(&tenant, "aws.codeinterpreter.v1", &id).await;
+        let active = gateway.active(&tenant, &default_interpreter(), &id).await;
         Ok(active.is_err_and(|error| error.to_string() == format!("session {id} is not active (Stopped)")))
     })
     .await
     .with_context(|| format!("{:?}", stopped.err()))?;
-    let session = gateway.find(&tenant, "aws.codeinterpreter.v1", &id).await?;
+    let session = gateway.find(&tenant, &default_interpreter(), &id).await?;
     assert!(gateway.stop(&session, "one").await?, "the same stop again");
     assert!(!gateway.stop(&session, "two").await?, "another stop");
     stop.cancel();

@@ -56,7 +56,7 @@ const VERBS: [&str; 8] = [
 ];
 
 /// Everything that the operator touches, and what it must never touch.
-const RESOURCES: [&str; 37] = [
+const RESOURCES: [&str; 38] = [
     "codeworkspaces.codeworkspace.dev",
     "codeworkspaces/status.codeworkspace.dev",
     "codeworkspaces/finalizers.codeworkspace.dev",
@@ -86,6 +86,7 @@ const RESOURCES: [&str; 37] = [
     "services=codeworkspace-sessions",
     "serviceaccounts/token",
     "tokenreviews.authentication.k8s.io",
+    "subjectaccessreviews.authorization.k8s.io",
     "networkpolicies.networking.k8s.io",
     "events",
     "events.events.k8s.io",
@@ -110,6 +111,43 @@ async fn the_operator_may_do_what_its_steps_need_and_nothing_else() -> Result<()
         }
     }
     insta::assert_snapshot!(permissions);
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "needs an API server: cargo xtask test api"]
+async fn the_gateway_may_do_what_its_calls_need_and_nothing_else() -> Result<()> {
+    let client = server().await?;
+    install_roles(&client, &[]).await?;
+    let account = format!("{RELEASE}-gateway");
+    let mut permissions = String::new();
+    for namespace in ["any-namespace", NAMESPACE] {
+        writeln!(permissions, "in {namespace}")?;
+        for resource in RESOURCES {
+            let allowed = allowed(&client, &account, namespace, resource).await?;
+            if !allowed.is_empty() {
+                writeln!(permissions, "  {resource}: {}", allowed.join(" "))?;
+            }
+        }
+    }
+    insta::assert_snapshot!(permissions, @r"
+    in any-namespace
+      codeinterpreters.codeworkspace.dev: get list watch create delete
+      codesessions.codeworkspace.dev: get list watch create patch
+      pods: get list watch patch
+      tokenreviews.authentication.k8s.io: create
+      subjectaccessreviews.authorization.k8s.io: create
+      namespaces: get
+    in codeworkspace-system
+      codeinterpreters.codeworkspace.dev: get list watch create delete
+      codesessions.codeworkspace.dev: get list watch create patch
+      pods: get list watch patch
+      secrets: get list watch create
+      secrets=codeworkspace-internal-ca: get list watch create
+      tokenreviews.authentication.k8s.io: create
+      subjectaccessreviews.authorization.k8s.io: create
+      namespaces: get
+    ");
     Ok(())
 }
 
@@ -181,7 +219,7 @@ async fn sources_of_flux_are_read_only_where_flux_is_used() -> Result<()> {
 /// Who reviews the roles reads there what each rule is for.
 #[test]
 fn each_rule_says_what_it_is_for() -> Result<()> {
-    for file in ["rbac.yaml", "rbac-users.yaml"] {
+    for file in ["rbac.yaml", "rbac-users.yaml", "gateway-rbac.yaml"] {
         let path = checkout().join("charts/codeworkspace/templates").join(file);
         let text = std::fs::read_to_string(path)?;
         let mut above = "";

@@ -44,6 +44,9 @@ pub const AGENTCORE_NAME: &str = "codeworkspace.dev/agentcore-name";
 pub const INTERPRETER: &str = "codeworkspace.dev/interpreter";
 /// Annotation of a CodeSession: digest of the token of the call that stopped it, which may be repeated.
 pub const STOP_TOKEN: &str = "codeworkspace.dev/stop-token";
+/// Annotation of a CodeSession that was opened through the gateway's native API: the name of the user who asked for it, as the API
+/// server knows it.
+pub const REQUESTED_BY: &str = "codeworkspace.dev/requested-by";
 
 /// Longest label value (Kubernetes' limit).
 const LABEL_MAX: usize = 63;

@@ -71,6 +71,7 @@ impl From<SessionsError> for ServiceError {
             SessionsError::CapacityReached { .. } | SessionsError::QuotaReached { .. } => {
                 Self::ServiceQuotaExceeded(message)
             }
+            SessionsError::NoAnswer => Self::InternalServer(message),
             // Clients call again by themselves, with the same token.
             SessionsError::Claim(ClaimError::NotYet(_) | ClaimError::Crowded) => Self::Throttling(message),
             SessionsError::Claim(ClaimError::Api(ref cause)) | SessionsError::Api(ref cause) => of_api(cause),

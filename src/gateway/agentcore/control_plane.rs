@@ -16,7 +16,7 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 
 use super::answer::{json, of_api};
-use super::{AgentCore, Call};
+use super::{AgentCore, Call, key};
 use crate::gateway::defaults::GATEWAY;
 use crate::gateway::page::page;
 use crate::gateway::sessions::{SessionsError, hexadecimal_digest};
@@ -98,10 +98,7 @@ impl AgentCore {
         interpreter: &InterpreterIdentifier,
         call: &Call,
     ) -> Result<Response, ServiceError> {
-        let object = self
-            .sessions
-            .interpreter(&call.tenant, interpreter.id().as_str())
-            .await?;
+        let object = self.sessions.interpreter(&call.tenant, &key(interpreter)).await?;
         let id = interpreter.id().clone();
         json(
             StatusCode::OK,
@@ -172,10 +169,7 @@ impl AgentCore {
                 "the system's code interpreter cannot be deleted".to_owned(),
             ));
         }
-        let object = self
-            .sessions
-            .interpreter(&call.tenant, interpreter.id().as_str())
-            .await?;
+        let object = self.sessions.interpreter(&call.tenant, &key(interpreter)).await?;
         let api: Api<CodeInterpreter> = Api::namespaced(self.client.clone(), &call.tenant);
         let parameters = DeleteParams::default().preconditions(Preconditions {
             uid: object.uid(),

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use kube::ResourceExt as _;
 
 use super::answer::{self, json};
-use super::{AgentCore, Call};
+use super::{AgentCore, Call, key};
 use crate::gateway::defaults;
 use crate::gateway::page::page;
 use crate::gateway::sessions::{NewSession, SessionsError, created_at, hexadecimal, is_open};
@@ -31,7 +31,7 @@ impl AgentCore {
             .await
             .map_err(|error| super::body_error(&error))??;
         let wanted = NewSession {
-            interpreter: interpreter.id().as_str().to_owned(),
+            interpreter: key(interpreter),
             name: request.name,
             timeout_seconds: request.session_timeout_seconds.map(i64::from),
             client_token: match request.client_token {
@@ -39,6 +39,7 @@ impl AgentCore {
                 // Nobody can repeat such a call.
                 None => random_token()?,
             },
+            requested_by: None,
         };
         let started = match self.sessions.start(&call.tenant, &wanted).await {
             Err(SessionsError::InterpreterNotFound(identifier)) if identifier == DEFAULT_IDENTIFIER => {
@@ -81,11 +82,7 @@ impl AgentCore {
         let request = GetSessionRequest::parse(call.query())?;
         let found = self
             .sessions
-            .find(
-                &call.tenant,
-                interpreter.id().as_str(),
-                request.session_id.as_str(),
-            )
+            .find(&call.tenant, &key(interpreter), request.session_id.as_str())
             .await?;
         let ready = found.pod.is_some() || is_waiting(&found.object);
         json(
@@ -115,10 +112,7 @@ impl AgentCore {
             .read(ListSessionsRequest::parse)
             .await
             .map_err(|error| super::body_error(&error))??;
-        let all = self
-            .sessions
-            .list(&call.tenant, interpreter.id().as_str())
-            .await?;
+        let all = self.sessions.list(&call.tenant, &key(interpreter)).await?;
         let matching = all
             .into_iter()
             .filter(|session| request.status.is_none_or(|status| status == status_of(session)))
@@ -159,10 +153,7 @@ impl AgentCore {
             .await
             .map_err(|error| super::body_error(&error))??;
         let id = request.session_id.as_str();
-        let found = self
-            .sessions
-            .find(&call.tenant, interpreter.id().as_str(), id)
-            .await?;
+        let found = self.sessions.find(&call.tenant, &key(interpreter), id).await?;
         let token = match request.client_token {
             Some(token) => token.as_str().to_owned(),
             None => random_token()?,

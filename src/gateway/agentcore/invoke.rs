@@ -17,9 +17,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::outcome::{Outcome, of_task};
-use super::{AgentCore, Call, answer, files};
+use super::{AgentCore, Call, answer, files, key};
 use crate::gateway::events::EventsError;
-use crate::gateway::runner::{Runner, RunnerError};
+use crate::gateway::runner::{self, Runner, RunnerError};
 use crate::gateway::sessions::SessionsError;
 
 /// Names a call in all its repetitions: AWS's SDKs send the same call up to three times.
@@ -51,11 +51,8 @@ impl AgentCore {
             .read(move |body| work(body, invocation))
             .await
             .map_err(|error| super::body_error(&error))??;
-        let identifier = interpreter.id().as_str();
-        let (session, pod) = self
-            .sessions
-            .active(&call.tenant, identifier, id.as_str())
-            .await?;
+        let key = key(interpreter);
+        let (session, pod) = self.sessions.active(&call.tenant, &key, id.as_str()).await?;
         if let Work::Execute(request) = &work {
             check_language(request, &session.interpreter)?;
         }
@@ -68,14 +65,8 @@ impl AgentCore {
             Err(WorkError::Service(error)) => return Err(error),
             Err(WorkError::Runner(RunnerError::Refused(error))) => refusal(error, id.as_str())?,
             Err(WorkError::Runner(error)) => {
-                // It may be that the session has ended, of which the API server knows.
-                self.sessions
-                    .active(&call.tenant, identifier, id.as_str())
-                    .await?;
-                tracing::warn!(session = id.as_str(), %error, "a session's pod does not answer");
-                return Err(ServiceError::InternalServer(
-                    "the session's pod did not answer; repeat the call".to_owned(),
-                ));
+                let silence = self.sessions.unreachable(&call.tenant, &key, id.as_str(), &error);
+                return Err(silence.await.into());
             }
         };
         let payloads = result
@@ -134,10 +125,7 @@ impl From<RunnerError> for WorkError {
 
 impl From<EventsError> for WorkError {
     fn from(error: EventsError) -> Self {
-        Self::Runner(match error {
-            EventsError::Broken(_) | EventsError::Cut => RunnerError::Unreachable(error.to_string()),
-            EventsError::Garbled(_) => RunnerError::Garbled(error.to_string()),
-        })
+        Self::Runner(error.into())
     }
 }
 
@@ -147,17 +135,10 @@ impl From<ServiceError> for WorkError {
     }
 }
 
-/// Ids of tasks are ours: what has another form names none, and must not become a path.
 fn task_path(id: &str) -> Result<String, ServiceError> {
-    let is_id = (1..=64).contains(&id.len())
-        && id
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if is_id {
-        Ok(format!("{}/{id}", path::TASKS))
-    } else {
-        Err(ValidationError::field("arguments.taskId", "must be the taskId of startCommandExecution").into())
-    }
+    runner::task_path(id).ok_or_else(|| {
+        ValidationError::field("arguments.taskId", "must be the taskId of startCommandExecution").into()
+    })
 }
 
 fn invocation(headers: &HeaderMap) -> Option<String> {

@@ -4,9 +4,9 @@ mod answer;
 mod body;
 mod control_plane;
 mod data_plane;
-mod files;
+pub(super) mod files;
 mod invoke;
-mod outcome;
+pub(super) mod outcome;
 
 use std::sync::Arc;
 
@@ -14,6 +14,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use codeworkspace_agentcore::error::{ErrorAnswer, ServiceError};
+use codeworkspace_agentcore::identifier::InterpreterIdentifier;
+use codeworkspace_agentcore::operation::Operation;
 use codeworkspace_agentcore::query::Query;
 use codeworkspace_agentcore::route::{Route, route};
 use codeworkspace_agentcore::signature::{self, ExpectedScope, Head, SIGNING_NAME, SignatureError};
@@ -27,9 +29,9 @@ use tokio::sync::Semaphore;
 
 use super::access_key::{AccessKey, AccessKeys};
 use super::configuration::GatewayConfiguration;
-use super::rates::Rates;
+use super::rates::{Rates, Usage};
 use super::runners::Runners;
-use super::sessions::Sessions;
+use super::sessions::{InterpreterKey, Sessions};
 use body::{BodyError, Received};
 
 /// The service behind the API.
@@ -38,7 +40,7 @@ pub struct AgentCore {
     sessions: Sessions,
     runners: Runners,
     keys: Arc<AccessKeys>,
-    rates: Rates,
+    rates: Arc<Rates>,
     large_bodies: Arc<Semaphore>,
     configuration: GatewayConfiguration,
     clock: Arc<dyn Clock>,
@@ -67,6 +69,7 @@ impl AgentCore {
         sessions: Sessions,
         runners: Runners,
         keys: Arc<AccessKeys>,
+        rates: Arc<Rates>,
         configuration: GatewayConfiguration,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -75,7 +78,7 @@ impl AgentCore {
             sessions,
             runners,
             keys,
-            rates: Rates::new(&configuration.limits),
+            rates,
             large_bodies: Arc::new(Semaphore::new(configuration.limits.large_bodies)),
             configuration,
             clock,
@@ -88,9 +91,13 @@ impl AgentCore {
         let operation = route.operation();
         let (signed, key) = self.caller(&head)?;
         let refuse = |error: ServiceError| error.answer(operation);
+        let usage = match operation {
+            Operation::StartSession => Usage::Start,
+            _ => Usage::Call,
+        };
         self.rates
-            .check(&key.tenant, operation, self.clock.now())
-            .map_err(refuse)?;
+            .check(&key.tenant, usage, self.clock.now())
+            .map_err(|error| refuse(ServiceError::Throttling(error.to_string())))?;
         let declared = head
             .headers
             .get(CONTENT_LENGTH)
@@ -144,6 +151,10 @@ impl AgentCore {
             Route::DeleteInterpreter(interpreter) => self.delete_interpreter(&interpreter, &call).await,
         }
     }
+}
+
+fn key(interpreter: &InterpreterIdentifier) -> InterpreterKey {
+    InterpreterKey::Identifier(interpreter.id().as_str().to_owned())
 }
 
 fn body_error(error: &BodyError) -> ServiceError {

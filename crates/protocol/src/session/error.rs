@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The body of every answer that is no success.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct SessionError {
     /// What kind of fault it is.
@@ -24,6 +25,7 @@ impl SessionError {
 
 /// Kinds of faults, each with its HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ErrorCode {
     /// The request cannot be read, or an argument is wrong.

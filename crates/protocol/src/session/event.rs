@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 /// One line of an execution's stream. The last one, and only that, is [`SessionEvent::Finished`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum SessionEvent {
     /// A part of what the code printed, in the order in which it was printed within its stream; ends after
@@ -38,6 +39,7 @@ pub enum SessionEvent {
 
 /// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum OutputStream {
     /// Standard output.
@@ -48,6 +50,7 @@ pub enum OutputStream {
 
 /// How an execution or command ended. Fields are present only when they are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Finished {
     /// How.
@@ -68,6 +71,7 @@ pub struct Finished {
 
 /// How an execution or command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ExecutionOutcome {
     /// The code ran to its end, or the command exited with 0.
@@ -86,6 +90,7 @@ pub enum ExecutionOutcome {
 
 /// What became of one output stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StreamSummary {
     /// Bytes printed in all.

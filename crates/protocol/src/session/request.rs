@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Binds a pod to the session that claimed it. Repeating it with the same parameters changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BindRequest {
     /// The session's id.
@@ -22,6 +23,7 @@ pub struct BindRequest {
 
 /// What a bound pod still needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BindResponse {
     /// Whether the bundle has to be sent.
@@ -32,6 +34,7 @@ pub struct BindResponse {
 
 /// Runs code in a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// Names this call. A second call of the same id is the same call: it gets what the first one printed, from the beginning, and how
@@ -55,6 +58,7 @@ pub struct ExecuteRequest {
 
 /// Runs a command in `bash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommandRequest {
     /// As in [`ExecuteRequest::invocation`].
@@ -72,6 +76,7 @@ pub struct CommandRequest {
 
 /// Interrupts one execution or command, or all of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CancelRequest {
     /// The call's id.
@@ -80,6 +85,7 @@ pub struct CancelRequest {
 
 /// Gives a kernel a new process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RestartRequest {
     /// Name of the kernel.
@@ -88,6 +94,7 @@ pub struct RestartRequest {
 
 /// Removes files, or folders with what is in them. All paths are checked before the first is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveRequest {
     /// Paths relative to the session's root.
@@ -96,6 +103,7 @@ pub struct RemoveRequest {
 
 /// Ends the session's pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StopRequest {
     /// The session's id.

@@ -6,6 +6,7 @@ use super::event::{Finished, StreamSummary};
 
 /// The state of a session's pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStatus {
     /// The session that is bound to the pod.
@@ -21,6 +22,7 @@ pub struct SessionStatus {
 
 /// The state of one kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct KernelStatus {
     /// Its name.
@@ -33,6 +35,7 @@ pub struct KernelStatus {
 
 /// The state of a background command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaskStatus {
     /// Its id, a UUID.
@@ -54,6 +57,7 @@ pub struct TaskStatus {
 
 /// Where a background command stands; AgentCore's `TaskStatus`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum TaskState {
     /// It was taken and has not started.
@@ -70,6 +74,7 @@ pub enum TaskState {
 
 /// One file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FileEntry {
     /// Path relative to the session's root.
@@ -82,6 +87,7 @@ pub struct FileEntry {
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FileKind {
     /// A regular file.
@@ -96,6 +102,7 @@ pub enum FileKind {
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WrittenFiles {
     /// Number of files.
