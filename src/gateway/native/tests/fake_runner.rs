@@ -1,6 +1,7 @@
 //! A runner that speaks the session protocol, with files in memory and code that only prints.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -53,8 +54,8 @@ impl FakeRunner {
     }
 }
 
-fn line(event: &Value) -> Result<Bytes, std::io::Error> {
-    Ok(Bytes::from(format!("{event}\n")))
+fn line(event: &Value) -> Bytes {
+    Bytes::from(format!("{event}\n"))
 }
 
 fn finished() -> Value {
@@ -72,7 +73,7 @@ async fn execute(State(runner): State<FakeRunner>, body: Bytes) -> Response {
         go_on.notified().await;
         line(&finished())
     });
-    Body::from_stream(first.chain(last)).into_response()
+    Body::from_stream(first.chain(last).map(Ok::<_, Infallible>)).into_response()
 }
 
 /// Breaks off in the middle.
@@ -81,7 +82,7 @@ async fn command(State(runner): State<FakeRunner>, body: Bytes) -> Response {
     let events = [line(
         &json!({"type": "output", "stream": "stdout", "text": "one\n"}),
     )];
-    Body::from_stream(stream::iter(events)).into_response()
+    Body::from_stream(stream::iter(events).map(Ok::<_, Infallible>)).into_response()
 }
 
 async fn busy() -> Response {
