@@ -225,7 +225,8 @@ fn each_rule_says_what_it_is_for() -> Result<()> {
         let mut above = "";
         let mut rules = 0;
         for line in text.lines().map(str::trim) {
-            if line.starts_with("- apiGroups:") {
+            // What a policy looks at is no right.
+            if line.starts_with("- apiGroups:") && above != "resourceRules:" {
                 rules += 1;
                 assert!(above.starts_with('#'), "{file}: {line} stands below {above:?}");
             }

@@ -320,7 +320,8 @@ fn failed(problem: &Problem) -> CallToolResult {
 }
 
 fn finished(content: &Value, structured: Option<Value>, is_error: bool) -> CallToolResult {
-    let mut result = json!({"content": content, "isError": is_error});
+    // Clients of the newest protocol insist on the type; the library leaves it out for older ones.
+    let mut result = json!({"resultType": "complete", "content": content, "isError": is_error});
     if let Some(structured) = structured {
         result["structuredContent"] = structured;
     }
@@ -381,6 +382,7 @@ mod tests {
             is_error: false,
         };
         let result = serde_json::to_value(of(&result)).unwrap();
+        assert_eq!(result["resultType"], "complete");
         assert_eq!(
             result["content"],
             json!([
@@ -406,12 +408,13 @@ mod tests {
 
     #[test]
     fn misspelled_arguments_are_not_ignored() {
-        let Value::Object(arguments) = json!({"session": "abc", "comand": "ls"}) else {
-            unreachable!()
-        };
-        let Err(problem) = read::<InSession<Shell>>(arguments) else {
-            panic!("it was read")
-        };
-        assert_eq!(problem.code, "InvalidRequest");
+        for wrong in [
+            json!({"session": "abc", "comand": "ls"}),
+            json!({"session": "abc", "command": "ls", "timeout": 5}),
+        ] {
+            let arguments: JsonObject = serde_json::from_value(wrong).unwrap();
+            let refused = read::<InSession<Shell>>(arguments).map(|_| ());
+            assert_eq!(refused.unwrap_err().code, "InvalidRequest");
+        }
     }
 }
