@@ -13,6 +13,7 @@
     reason = "parts of manifests read best where they are used, without `&`"
 )]
 
+mod agentcore;
 mod alone;
 mod bad_input;
 mod claims;

@@ -1,8 +1,8 @@
-//! What is written down when a story fails: its objects, their events, the output of its pods and the operator's log.
+//! What is written down when a story fails: its objects, their events, the output of its pods and the logs of the product's processes.
 
 use std::path::PathBuf;
 
-use codeworkspace_api::{CodeRun, CodeWorkspace};
+use codeworkspace_api::{CodeInterpreter, CodeRun, CodeSession, CodeWorkspace};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
@@ -11,7 +11,7 @@ use kube::{Resource, ResourceExt as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::operator::{NAMESPACE, SELECTOR};
+use super::operator::{NAMESPACE, PROCESSES};
 use super::{Story, checkout};
 
 /// Lines of each log, from its end.
@@ -26,19 +26,26 @@ pub async fn write(story: &Story, failure: &str) {
     ];
     parts.extend(objects::<CodeWorkspace>(story).await);
     parts.extend(objects::<CodeRun>(story).await);
+    parts.extend(objects::<CodeInterpreter>(story).await);
+    parts.extend(objects::<CodeSession>(story).await);
     parts.extend(objects::<Pod>(story).await);
     parts.extend(objects::<NetworkPolicy>(story).await);
     parts.extend(events(story).await);
     parts.extend(logs(story, &story.namespace, &ListParams::default()).await);
-    parts.extend(logs(story, NAMESPACE, &ListParams::default().labels(SELECTOR)).await);
+    parts.extend(logs(story, NAMESPACE, &ListParams::default().labels(PROCESSES)).await);
+    match keep(&format!("{}.txt", story.name), &parts.join("\n")) {
+        Ok(file) => eprintln!("namespace {}: see {}", story.namespace, file.display()),
+        Err(error) => eprintln!("{error}"),
+    }
+}
+
+/// Writes a text where the accounts of stories are.
+pub fn keep(name: &str, text: &str) -> std::io::Result<PathBuf> {
     let folder = std::env::var_os("CODEWORKSPACE_DIAGNOSTICS")
         .map_or_else(|| checkout().join("target/e2e"), PathBuf::from);
-    let file = folder.join(format!("{}.txt", story.name.replace("::", ".")));
-    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, parts.join("\n")));
-    match written {
-        Ok(()) => eprintln!("namespace {}: see {}", story.namespace, file.display()),
-        Err(error) => eprintln!("{}: {error}", file.display()),
-    }
+    let file = folder.join(name.replace("::", "."));
+    std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&file, text))?;
+    Ok(file)
 }
 
 async fn objects<K>(story: &Story) -> Vec<String>

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
-use codeworkspace_api::{CodeRun, CodeWorkspace, SecretInventory};
+use codeworkspace_api::{CodeInterpreter, CodeRun, CodeSession, CodeWorkspace, SecretInventory};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, LogParams};
 use kube::core::PartialObjectMeta;
 use serde::Serialize;
 
-use super::operator::{NAMESPACE, SELECTOR};
+use super::operator::{NAMESPACE, PROCESSES};
 use super::{Operator, Story};
 
 /// What only stands in secrets: the head of an installation's token, which the server that plays GitHub makes itself, a private key, and
@@ -44,6 +44,8 @@ pub async fn leaks(story: &Story) -> Result<Vec<String>> {
             "SecretInventories",
             text(&story.list::<SecretInventory>().await?)?,
         ),
+        ("CodeInterpreters", text(&story.list::<CodeInterpreter>().await?)?),
+        ("CodeSessions", text(&story.list::<CodeSession>().await?)?),
         ("Events", text(&story.list::<Event>().await?)?),
         ("Pods", text(&story.list::<Pod>().await?)?),
         (
@@ -52,15 +54,15 @@ pub async fn leaks(story: &Story) -> Result<Vec<String>> {
         ),
     ];
     places.push(("metrics", Operator::new(&story.client).metrics().await?));
-    let operators: Api<Pod> = Api::namespaced(story.client.clone(), NAMESPACE);
-    for pod in operators.list(&ListParams::default().labels(SELECTOR)).await? {
+    let processes: Api<Pod> = Api::namespaced(story.client.clone(), NAMESPACE);
+    for pod in processes.list(&ListParams::default().labels(PROCESSES)).await? {
         let parameters = LogParams {
             since_time: Some(story.began),
             ..LogParams::default()
         };
         let name = pod.name_any();
-        let log = operators.logs(&name, &parameters).await.context(name)?;
-        places.push(("the operator's log", log));
+        let log = processes.logs(&name, &parameters).await.context(name)?;
+        places.push(("the log of operator or gateway", log));
     }
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let looked_for: Vec<&str> = TELLTALES

@@ -2,6 +2,7 @@
 
 mod account;
 mod credentials;
+mod gateway;
 mod github;
 mod leaks;
 mod objects;
@@ -9,6 +10,7 @@ mod operator;
 mod programs;
 mod story;
 
+pub use gateway::{AccessKey, Gateway};
 pub use github::{Github, Repository};
 pub use leaks::leaks;
 pub use objects::{End, bundle, condition, end, inline, source_error, verdict};

@@ -23,7 +23,9 @@ pub const SERVICE_ACCOUNT: &str = "codeworkspace";
 /// Its metrics, through the API server's proxy.
 const METRICS: &str = "/api/v1/namespaces/codeworkspace-system/services/codeworkspace:http/proxy/metrics";
 /// Selects its pods.
-pub const SELECTOR: &str = "app.kubernetes.io/component=operator";
+const SELECTOR: &str = "app.kubernetes.io/component=operator";
+/// Selects the pods of all of the product's processes.
+pub const PROCESSES: &str = "app.kubernetes.io/component in (operator,gateway)";
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The operator as the charts installed it.
