@@ -69,6 +69,9 @@ def sessions_are_opened_by_its_id_and_its_arn():
         session.interpreter = DEFAULT
         refused("ResourceNotFoundException", 404, session.get, "is not active")
         session.interpreter = created["codeInterpreterId"]
+        # Nobody could stop the session any more.
+        delete = lambda: control.delete_code_interpreter(codeInterpreterId=session.interpreter)
+        refused("ConflictException", 409, delete, "stop them first")
 
 
 def a_deleted_interpreter_is_gone():

@@ -19,7 +19,7 @@ use super::answer::{json, of_api};
 use super::{AgentCore, Call, key};
 use crate::gateway::defaults::GATEWAY;
 use crate::gateway::page::page;
-use crate::gateway::sessions::{SessionsError, hexadecimal_digest};
+use crate::gateway::sessions::{SessionsError, hexadecimal_digest, is_open};
 
 /// The account in ARNs: there are no accounts here, and clients want twelve digits.
 const ACCOUNT: &str = "000000000000";
@@ -170,6 +170,16 @@ impl AgentCore {
             ));
         }
         let object = self.sessions.interpreter(&call.tenant, &key(interpreter)).await?;
+        // Nobody could stop them any more.
+        let sessions = self.sessions.list(&call.tenant, &key(interpreter)).await?;
+        let open = sessions.iter().filter(|session| is_open(session)).count();
+        if open > 0 {
+            let message = format!(
+                "code interpreter {} has {open} open sessions: stop them first",
+                interpreter.id().as_str()
+            );
+            return Err(ServiceError::Conflict(message));
+        }
         let api: Api<CodeInterpreter> = Api::namespaced(self.client.clone(), &call.tenant);
         let parameters = DeleteParams::default().preconditions(Preconditions {
             uid: object.uid(),

@@ -9,7 +9,7 @@ use kube::api::{Api, DeleteParams, ListParams};
 use kube::{Client, ResourceExt as _};
 
 use super::operator::NAMESPACE;
-use super::{Story, account, checkout, kubectl, leaks};
+use super::{Operator, Story, account, checkout, kubectl, leaks};
 
 /// Its Deployment and its Service.
 const NAME: &str = "codeworkspace-gateway";
@@ -21,6 +21,8 @@ pub struct Gateway {
     client: Client,
     /// Where the machine that runs the tests reaches it.
     endpoint: String,
+    /// What the operator had counted when the story began.
+    leaked: String,
 }
 
 /// What proves to the gateway who calls.
@@ -46,6 +48,7 @@ impl Gateway {
         Ok(Self {
             client: client.clone(),
             endpoint,
+            leaked: leaked(client).await?,
         })
     }
 
@@ -172,6 +175,11 @@ impl Gateway {
         }
         let left = tenant.api::<Pod>().list(&claimed).await?.items;
         ensure!(left.is_empty(), "pods of sessions that have ended: {left:#?}");
+        assert_eq!(
+            leaked(&self.client).await?,
+            self.leaked,
+            "pods that the sweep found"
+        );
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), NAMESPACE);
         let name = format!("access-key-{}", key.id.to_lowercase());
         secrets.delete(&name, &DeleteParams::default()).await?;
@@ -186,4 +194,13 @@ impl Gateway {
             .await?;
         Ok(())
     }
+}
+
+/// How many pods of sessions the operator found that should not have been there, as its metrics tell it.
+async fn leaked(client: &Client) -> Result<String> {
+    let metrics = Operator::new(client).metrics().await?;
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with("codeworkspace_leaked_pods_total"));
+    Ok(line.context("the operator counts no leaked pods")?.to_owned())
 }
