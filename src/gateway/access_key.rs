@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kube::api::ObjectMeta;
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::watch;
 
 /// Label of the Secrets that are access keys; its value is `true`.
 pub const ACCESS_KEY: &str = "codeworkspace.dev/access-key";
@@ -137,18 +138,26 @@ fn name_of(id: &str) -> String {
 
 /// The keys that there are now.
 #[derive(Debug, Default)]
-pub struct AccessKeys(RwLock<HashMap<String, Arc<AccessKey>>>);
+pub struct AccessKeys {
+    keys: RwLock<HashMap<String, Arc<AccessKey>>>,
+    changed: watch::Sender<()>,
+}
 
 impl AccessKeys {
     /// The key of this id.
     pub fn get(&self, id: &str) -> Option<Arc<AccessKey>> {
-        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(id).cloned()
+    }
+
+    /// Is told of whenever a key came.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Every tenant that somebody has a key for.
     pub fn tenants(&self) -> BTreeSet<String> {
-        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.values().map(|key| key.tenant.clone()).collect()
     }
 
@@ -156,8 +165,10 @@ impl AccessKeys {
     pub fn apply(&self, secret: &Secret) {
         match AccessKey::read(secret) {
             Ok(key) => {
-                let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+                let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
                 keys.insert(key.id.clone(), Arc::new(key));
+                drop(keys);
+                self.changed.send_replace(());
             }
             Err(error) => {
                 // It may have been a good one before.
@@ -170,14 +181,14 @@ impl AccessKeys {
     /// A Secret is gone.
     pub fn delete(&self, secret: &Secret) {
         let name = secret.name_any();
-        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|id, _| name_of(id) != name);
     }
 
     /// Everything was listed anew.
     pub fn replace(&self, secrets: &[Secret]) {
         let names: BTreeSet<_> = secrets.iter().map(ResourceExt::name_any).collect();
-        self.0
+        self.keys
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .retain(|id, _| names.contains(&name_of(id)));

@@ -1,14 +1,19 @@
 //! Opens, finds, lists and stops sessions. It knows objects and pods, and no wire protocol.
 
+mod wanted;
+mod written;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use codeworkspace_api::{
-    CodeInterpreter, CodeSession, CodeSessionSpec, InterpreterReference, SessionState, condition, labels,
+    CodeInterpreter, CodeSession, CodeSessionSpec, InterpreterReference, SessionReason, labels,
 };
 use codeworkspace_source::Clock;
 use jiff::Timestamp;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::wait::await_condition;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -20,6 +25,8 @@ use super::runner::RunnerError;
 pub use super::sessions_error::SessionsError;
 use super::watch::Watched;
 use crate::controller::Readable;
+use wanted::{parameters_digest, pool_of, session_id, timeout_of, was_looked_at};
+use written::Written;
 
 /// Sessions of all tenants.
 #[derive(Clone)]
@@ -29,6 +36,7 @@ pub struct Sessions {
     index: Arc<Index>,
     interpreters: Store<Readable<CodeInterpreter>>,
     objects: Store<Readable<CodeSession>>,
+    written: Written,
     clock: Arc<dyn Clock>,
     quota: usize,
 }
@@ -83,6 +91,8 @@ pub struct Session {
     pub interpreter: Arc<CodeInterpreter>,
     /// Its pod, unless it has ended.
     pub pod: Option<SessionPod>,
+    /// Its time is up, whether or not somebody has seen its end.
+    pub expired: bool,
 }
 
 impl Session {
@@ -90,7 +100,14 @@ impl Session {
     pub fn not_active(&self) -> SessionsError {
         SessionsError::NotActive {
             id: self.object.name_any(),
-            reason: end_of(&self.object).unwrap_or_else(|| "Terminated".to_owned()),
+            reason: end_of(&self.object).unwrap_or_else(|| {
+                let reason = if self.expired {
+                    SessionReason::SessionTimeout.as_str()
+                } else {
+                    "Terminated"
+                };
+                reason.to_owned()
+            }),
         }
     }
 }
@@ -111,6 +128,7 @@ impl Sessions {
             quota: limits.sessions_per_tenant,
             client,
             index,
+            written: Written::default(),
             clock,
         }
     }
@@ -141,6 +159,30 @@ impl Sessions {
             .ok_or_else(|| SessionsError::InterpreterNotFound(key.to_string()))
     }
 
+    /// Waits until the controller has looked at an interpreter that was just made: clients do not repeat a call for a conflict.
+    async fn looked_at(
+        &self,
+        interpreter: Arc<CodeInterpreter>,
+    ) -> Result<Arc<CodeInterpreter>, SessionsError> {
+        /// What is not looked at in this time has no controller.
+        const PATIENCE: Duration = Duration::from_secs(15);
+        if was_looked_at(&interpreter) {
+            return Ok(interpreter);
+        }
+        let namespace = interpreter.namespace().unwrap_or_default();
+        let api: Api<CodeInterpreter> = Api::namespaced(self.client.clone(), &namespace);
+        let name = interpreter.name_any();
+        let looked_at = await_condition(api, &name, |object: Option<&CodeInterpreter>| {
+            object.is_none_or(was_looked_at)
+        });
+        match tokio::time::timeout(PATIENCE, looked_at).await {
+            Ok(Ok(Some(object))) => Ok(Arc::new(object)),
+            Ok(Ok(None)) => Err(SessionsError::InterpreterNotFound(interpreter.identifier())),
+            // That it was not looked at is told by whoever needs it.
+            Ok(Err(_)) | Err(_) => Ok(interpreter),
+        }
+    }
+
     /// Every interpreter of a tenant, the youngest first.
     pub fn interpreters(&self, tenant: &str) -> Vec<CodeInterpreter> {
         let state = self.interpreters.state();
@@ -160,6 +202,7 @@ impl Sessions {
     /// Opens a session, or finds the one that the same call has opened before.
     pub async fn start(&self, tenant: &str, wanted: &NewSession) -> Result<Session, SessionsError> {
         let interpreter = self.interpreter(tenant, &wanted.interpreter).await?;
+        let interpreter = self.looked_at(interpreter).await?;
         let timeout_seconds = timeout_of(&interpreter, wanted)?;
         let pool = pool_of(&interpreter, &wanted.interpreter)?;
         let id = session_id(&interpreter, &wanted.client_token);
@@ -194,6 +237,7 @@ impl Sessions {
             object,
             interpreter,
             pod,
+            expired: false,
         })
     }
 
@@ -232,6 +276,10 @@ impl Sessions {
         }
         match created {
             Err(kube::Error::Api(status)) if status.is_already_exists() => api.get(id).await,
+            Ok(object) => {
+                self.written.remember(object.clone(), self.clock.now());
+                Ok(object)
+            }
             other => other,
         }
     }
@@ -253,11 +301,17 @@ impl Sessions {
         if object.spec.interpreter_ref.name != interpreter.name_any() {
             return Err(not_found());
         }
-        let pod = self.pod_of(tenant, &object).await?;
+        let expired = is_expired(&object, self.clock.now());
+        let pod = if expired {
+            None
+        } else {
+            self.pod_of(tenant, &object).await?
+        };
         Ok(Session {
             object,
             interpreter,
             pod,
+            expired,
         })
     }
 
@@ -297,22 +351,24 @@ impl Sessions {
     pub async fn list(&self, tenant: &str, key: &InterpreterKey) -> Result<Vec<CodeSession>, SessionsError> {
         let interpreter = self.interpreter(tenant, key).await?.name_any();
         let state = self.objects.state();
-        let mut sessions: Vec<_> = state
-            .iter()
-            .filter_map(|object| object.0.as_ref().ok())
-            .filter(|object| object.namespace().as_deref() == Some(tenant))
-            .filter(|object| object.spec.interpreter_ref.name == interpreter)
-            .cloned()
-            .collect();
+        let watched = state.iter().filter_map(|object| object.0.as_ref().ok());
+        let mut sessions = self.written.over_all(watched, |object| {
+            object.namespace().as_deref() == Some(tenant) && object.spec.interpreter_ref.name == interpreter
+        });
         sessions.sort_by_key(|session| (std::cmp::Reverse(created_at(session)), session.name_any()));
         Ok(sessions)
+    }
+
+    /// Whether a session can still be used, as far as its object says.
+    pub fn is_open(&self, session: &CodeSession) -> bool {
+        end_of(session).is_none() && !is_expired(session, self.clock.now())
     }
 
     /// Ends a session. True when this very call, by its token, has ended it or has done so before.
     pub async fn stop(&self, session: &Session, client_token: &str) -> Result<bool, SessionsError> {
         let token = hexadecimal_digest(&[client_token.as_bytes()]);
         let stopped_by = session.object.annotations().get(labels::STOP_TOKEN);
-        if session.object.spec.stop || session.pod.is_none() {
+        if session.expired || end_of(&session.object).is_some() {
             return Ok(stopped_by == Some(&token));
         }
         let namespace = session.object.namespace().unwrap_or_default();
@@ -321,18 +377,21 @@ impl Sessions {
             "metadata": {"annotations": {labels::STOP_TOKEN: token}},
             "spec": {"stop": true},
         });
-        api.patch(
-            &session.object.name_any(),
-            &PatchParams::default(),
-            &Patch::<Value>::Merge(patch),
-        )
-        .await?;
+        let stopped = api
+            .patch(
+                &session.object.name_any(),
+                &PatchParams::default(),
+                &Patch::<Value>::Merge(patch),
+            )
+            .await?;
+        self.written.remember(stopped, self.clock.now());
         Ok(true)
     }
 
     fn known(&self, tenant: &str, id: &str) -> Option<CodeSession> {
-        let object = self.objects.get(&ObjectRef::new(id).within(tenant))?;
-        object.0.as_ref().ok().cloned()
+        let watched = self.objects.get(&ObjectRef::new(id).within(tenant));
+        let watched = watched.and_then(|object| object.0.as_ref().ok().cloned());
+        self.written.over(tenant, id, watched)
     }
 
     async fn pod_of(&self, tenant: &str, session: &CodeSession) -> Result<Option<SessionPod>, SessionsError> {
@@ -352,16 +411,7 @@ impl Sessions {
                 None => None,
             },
         };
-        Ok(found.filter(|pod| pod.usable && !self.is_over(session, pod)))
-    }
-
-    /// Whether the kubelet has ended the pod by now, or is about to.
-    fn is_over(&self, session: &CodeSession, _pod: &SessionPod) -> bool {
-        let expires = session
-            .status
-            .as_ref()
-            .and_then(|status| status.expires_at.as_ref());
-        expires.is_some_and(|expires| expires.0 <= self.clock.now())
+        Ok(found.filter(|pod| pod.usable))
     }
 
     /// Whether there may be another session. The count lags a little behind the cluster: it holds back a caller that opens sessions
@@ -408,65 +458,13 @@ pub fn created_at(session: &CodeSession) -> Timestamp {
         .map_or(Timestamp::UNIX_EPOCH, |time| time.0)
 }
 
-/// Whether a session can still be used, as far as its object says.
-pub fn is_open(session: &CodeSession) -> bool {
-    end_of(session).is_none()
-        && session
-            .status
-            .as_ref()
-            .is_none_or(|status| status.state != Some(SessionState::Terminated))
-}
-
-fn timeout_of(interpreter: &CodeInterpreter, wanted: &NewSession) -> Result<i64, SessionsError> {
-    let limits = interpreter.spec.session_timeout_seconds;
-    match wanted.timeout_seconds {
-        Some(seconds) if seconds > limits.max => Err(SessionsError::TimeoutTooLong {
-            wanted: seconds,
-            max: limits.max,
-            identifier: wanted.interpreter.to_string(),
-        }),
-        Some(seconds) => Ok(seconds),
-        None => Ok(limits.default),
-    }
-}
-
-/// The pods that an interpreter's sessions get. Only its controller says which template that is: none is guessed here.
-fn pool_of(interpreter: &CodeInterpreter, key: &InterpreterKey) -> Result<Pool, SessionsError> {
-    let unavailable = |message: String| SessionsError::InterpreterUnavailable {
-        identifier: key.to_string(),
-        message,
-    };
-    let status = interpreter.status.as_ref();
-    let stalled = status
-        .into_iter()
-        .flat_map(|status| &status.conditions)
-        .find(|condition| condition.type_ == condition::STALLED && condition.status == "True");
-    if let Some(stalled) = stalled {
-        return Err(unavailable(stalled.message.clone()));
-    }
-    let template = status
-        .and_then(|status| status.template.as_deref())
-        .ok_or_else(|| unavailable("it has not been looked at yet; try again".to_owned()))?;
-    Ok(Pool {
-        namespace: interpreter.namespace().unwrap_or_default(),
-        template: labels::value(template),
-    })
-}
-
-/// Follows from the interpreter and the token alone, so that a repeated call finds its session in whichever gateway it arrives. The
-/// interpreter's uid keeps a new one of the same name apart.
-fn session_id(interpreter: &CodeInterpreter, client_token: &str) -> String {
-    let uid = interpreter.uid().unwrap_or_default();
-    // 128 bits; ids of AgentCore are at most 40 letters and digits.
-    hexadecimal_digest(&[uid.as_bytes(), client_token.as_bytes()])
-        .chars()
-        .take(32)
-        .collect()
-}
-
-fn parameters_digest(wanted: &NewSession, timeout_seconds: i64) -> String {
-    let name = wanted.name.as_deref().unwrap_or_default();
-    hexadecimal_digest(&[name.as_bytes(), timeout_seconds.to_string().as_bytes()])
+/// Whether the session's time is up: the kubelet has ended its pod by now, or is about to.
+fn is_expired(session: &CodeSession, now: Timestamp) -> bool {
+    let expires = session
+        .status
+        .as_ref()
+        .and_then(|status| status.expires_at.as_ref());
+    expires.is_some_and(|expires| expires.0 <= now)
 }
 
 /// Hex SHA-256 over the parts, each with its length before it.

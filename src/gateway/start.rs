@@ -51,11 +51,12 @@ pub async fn start(
         .context("cannot find the API server")?;
     let authority = Authority::ensure(client.clone(), namespace).await?;
     let (watched, watching) = Watched::start(&client, namespace, &stop).await?;
-    for tenant in watched.keys.tenants() {
-        if let Err(error) = defaults::ensure(&client, &tenant, &configuration.default_interpreter).await {
-            tracing::warn!(tenant, %error, "the default interpreter cannot be made");
-        }
-    }
+    tokio::spawn(defaults::make(
+        client.clone(),
+        watched.keys.clone(),
+        configuration.default_interpreter.clone(),
+        stop.clone(),
+    ));
     let clock = Arc::new(SystemClock);
     let sessions = Sessions::new(client.clone(), &watched, clock.clone(), &configuration.limits);
     let runners = Runners::new(authority.client_identity(), watched.index);

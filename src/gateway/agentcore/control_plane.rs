@@ -19,7 +19,7 @@ use super::answer::{json, of_api};
 use super::{AgentCore, Call, key};
 use crate::gateway::defaults::GATEWAY;
 use crate::gateway::page::page;
-use crate::gateway::sessions::{SessionsError, hexadecimal_digest, is_open};
+use crate::gateway::sessions::{SessionsError, hexadecimal_digest};
 
 /// The account in ARNs: there are no accounts here, and clients want twelve digits.
 const ACCOUNT: &str = "000000000000";
@@ -172,7 +172,10 @@ impl AgentCore {
         let object = self.sessions.interpreter(&call.tenant, &key(interpreter)).await?;
         // Nobody could stop them any more.
         let sessions = self.sessions.list(&call.tenant, &key(interpreter)).await?;
-        let open = sessions.iter().filter(|session| is_open(session)).count();
+        let open = sessions
+            .iter()
+            .filter(|session| self.sessions.is_open(session))
+            .count();
         if open > 0 {
             let message = format!(
                 "code interpreter {} has {open} open sessions: stop them first",

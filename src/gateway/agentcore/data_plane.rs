@@ -17,7 +17,7 @@ use super::answer::{self, json};
 use super::{AgentCore, Call, key};
 use crate::gateway::defaults;
 use crate::gateway::page::page;
-use crate::gateway::sessions::{NewSession, SessionsError, created_at, hexadecimal, is_open};
+use crate::gateway::sessions::{NewSession, SessionsError, created_at, hexadecimal};
 
 impl AgentCore {
     pub(super) async fn start_session(
@@ -74,6 +74,19 @@ impl AgentCore {
         )
     }
 
+    /// A session that has no pod yet is neither of the two states that the API knows. It will be ready.
+    fn is_waiting(&self, session: &CodeSession) -> bool {
+        self.sessions.is_open(session) && session.spec.pod_name.is_none()
+    }
+
+    fn status_of(&self, session: &CodeSession) -> SessionStatus {
+        if self.sessions.is_open(session) {
+            SessionStatus::Ready
+        } else {
+            SessionStatus::Terminated
+        }
+    }
+
     pub(super) async fn get_session(
         &self,
         interpreter: &InterpreterIdentifier,
@@ -84,7 +97,7 @@ impl AgentCore {
             .sessions
             .find(&call.tenant, &key(interpreter), request.session_id.as_str())
             .await?;
-        let ready = found.pod.is_some() || is_waiting(&found.object);
+        let ready = found.pod.is_some() || self.is_waiting(&found.object);
         json(
             StatusCode::OK,
             &GetSessionResponse {
@@ -115,7 +128,11 @@ impl AgentCore {
         let all = self.sessions.list(&call.tenant, &key(interpreter)).await?;
         let matching = all
             .into_iter()
-            .filter(|session| request.status.is_none_or(|status| status == status_of(session)))
+            .filter(|session| {
+                request
+                    .status
+                    .is_none_or(|status| status == self.status_of(session))
+            })
             .collect();
         let (sessions, next_token) = page(
             matching,
@@ -130,7 +147,7 @@ impl AgentCore {
                     code_interpreter_identifier: interpreter.as_str().to_owned(),
                     session_id: id_of(session)?,
                     name: session.spec.name.clone(),
-                    status: status_of(session),
+                    status: self.status_of(session),
                     created_at: created_at(session),
                     last_updated_at: Some(last_updated_at(session)),
                 })
@@ -169,19 +186,6 @@ impl AgentCore {
                 last_updated_at: self.clock.now(),
             },
         )
-    }
-}
-
-/// A session that has no pod yet is neither of the two states that the API knows. It will be ready.
-fn is_waiting(session: &CodeSession) -> bool {
-    is_open(session) && session.spec.pod_name.is_none()
-}
-
-fn status_of(session: &CodeSession) -> SessionStatus {
-    if is_open(session) {
-        SessionStatus::Ready
-    } else {
-        SessionStatus::Terminated
     }
 }
 

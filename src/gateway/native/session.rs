@@ -22,7 +22,7 @@ use super::{Native, Place};
 use crate::gateway::claim::end_of;
 use crate::gateway::page::page;
 use crate::gateway::rates::Usage;
-use crate::gateway::sessions::{NewSession, created_at, hexadecimal_digest, is_open};
+use crate::gateway::sessions::{NewSession, created_at, hexadecimal_digest};
 
 /// Sessions on one page when the caller does not say, and at most.
 const PAGE: (u32, u32) = (100, 500);
@@ -75,9 +75,9 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    fn new(object: &CodeSession, has_pod: bool) -> Self {
+    fn new(object: &CodeSession, has_pod: bool, is_open: bool) -> Self {
         let status = object.status.as_ref();
-        let state = match (has_pod, is_open(object)) {
+        let state = match (has_pod, is_open) {
             (true, _) => SessionState::Ready,
             (false, true) if object.spec.pod_name.is_none() => SessionState::Pending,
             (false, _) => SessionState::Terminated,
@@ -199,7 +199,8 @@ impl Native {
                 }
             });
         }
-        Ok(SessionView::new(&started.object, started.pod.is_some()))
+        let is_open = self.sessions.is_open(&started.object);
+        Ok(SessionView::new(&started.object, started.pod.is_some(), is_open))
     }
 
     /// Ends a session.
@@ -229,7 +230,12 @@ async fn get(State(native): State<Arc<Native>>, place: Place) -> Result<Json<Ses
         .sessions
         .find(&place.namespace, &place.interpreter, place.session()?)
         .await?;
-    Ok(Json(SessionView::new(&found.object, found.pod.is_some())))
+    let is_open = native.sessions.is_open(&found.object);
+    Ok(Json(SessionView::new(
+        &found.object,
+        found.pod.is_some(),
+        is_open,
+    )))
 }
 
 async fn list(
@@ -252,7 +258,10 @@ async fn list(
     let (sessions, next) = page(all, length, token.as_ref(), place_of).map_err(|_| wrong_token())?;
     let items = sessions
         .iter()
-        .map(|session| SessionView::new(session, is_open(session) && session.spec.pod_name.is_some()))
+        .map(|session| {
+            let is_open = native.sessions.is_open(session);
+            SessionView::new(session, is_open && session.spec.pod_name.is_some(), is_open)
+        })
         .collect();
     Ok(Json(SessionsView {
         items,
