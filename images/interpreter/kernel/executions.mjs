@@ -57,7 +57,7 @@ export class Executions {
     if (!silent && content.store_history !== false) this.#count += 1;
     if (!silent) this.#publish('execute_input', header, { code, execution_count: this.#count });
 
-    const { data, error, interrupted } = await this.#evaluate(cell, code);
+    const { data, error, interrupted, ends } = await this.#evaluate(cell, code);
     this.#finishOutput();
     const shared = { execution_count: this.#count };
     const failure = interrupted ? INTERRUPTED : error;
@@ -65,7 +65,9 @@ export class Executions {
       if (!silent) this.#publish('error', header, failure);
       // What was sent on the assumption that this would work.
       if (stopOnError) this.#waiting.clear();
-      return { status: 'error', ...shared, ...failure };
+      // As IPython announces it: no further request is to come.
+      const payload = ends ? [{ source: 'ask_exit', keepkernel: false }] : [];
+      return { status: 'error', ...shared, ...failure, payload };
     }
     if (data && !silent) this.#publish('execute_result', header, { ...shared, data, metadata: {} });
     return { status: 'ok', ...shared, payload: [], user_expressions: {} };

@@ -73,7 +73,7 @@ parentPort.on('message', async (message) => {
 /** The process is about to end: what was running has failed. */
 async function end(code) {
   const evalue = `the kernel has ended: the code called process.exit(${code})`;
-  runtime.finishAll({ error: { ename: 'KernelExit', evalue, traceback: [`KernelExit: ${evalue}`] } });
+  runtime.finishAll({ error: { ename: 'KernelExit', evalue, traceback: [`KernelExit: ${evalue}`] }, ends: true });
   await new Promise(setImmediate);
   await Promise.all([published, ...Object.values(outboxes)].map((outbox) => outbox.empty()));
   runtime.close();

@@ -220,6 +220,7 @@ class Ends(unittest.TestCase):
         )
         self.assertEqual(answer.stdout, "b" * 5_000_000 + "last\n")
         self.assertEqual((answer.status, answer.reply["ename"]), ("error", "KernelExit"))
+        self.assertEqual([payload["source"] for payload in answer.reply["payload"]], ["ask_exit"])
         self.assertEqual(self.kernel.ended(), 3)
 
     def test_exit_in_a_callback(self):
