@@ -175,10 +175,14 @@ fn whole_streams(stdout: &StreamSummary, stderr: &StreamSummary) -> Vec<ContentB
         let Some(file) = &stream.file else {
             continue;
         };
+        let total = stream.total_bytes;
+        let here = if total > session::MAX_STREAM_BYTES {
+            format!("of which the first {} are here", session::MAX_STREAM_BYTES)
+        } else {
+            "not all of which are text: others stand here as U+FFFD".to_owned()
+        };
         blocks.push(ContentBlock::text(format!(
-            "{name} has {} bytes, of which the first {} are here; the whole is in {file}",
-            stream.total_bytes,
-            session::MAX_STREAM_BYTES
+            "{name} has {total} bytes, {here}; the whole is in {file}"
         )));
         blocks.push(ContentBlock::ResourceLink {
             uri: uri(file),

@@ -132,6 +132,20 @@ async fn a_picture_is_an_image_and_a_table_keeps_its_form() {
 }
 
 #[tokio::test]
+async fn what_is_no_text_is_marked_as_such_and_not_as_cut() {
+    let mut end = finished(ExecutionOutcome::Completed, Some(0));
+    end.stdout = StreamSummary {
+        total_bytes: 2,
+        file: Some(".output/1.stdout".to_owned()),
+    };
+    let content = result(&[printed("\u{fffd}\n"), SessionEvent::Finished(end)]).await["content"].clone();
+    assert_eq!(
+        content[1]["text"],
+        "stdout has 2 bytes, not all of which are text: others stand here as U+FFFD; the whole is in .output/1.stdout"
+    );
+}
+
+#[tokio::test]
 async fn what_did_not_fit_is_marked_and_linked_with_its_exact_size() {
     let mut end = finished(ExecutionOutcome::Completed, Some(0));
     end.stdout = StreamSummary {
