@@ -37,8 +37,8 @@ pub async fn make(
             }
         }
         tokio::select! {
-            changed = changes.changed() => {
-                if changed.is_err() {
+            more = changes.changed() => {
+                if more.is_err() {
                     return;
                 }
             }

@@ -1,4 +1,5 @@
-//! AWS's own clients, as they come from their registries, against the gateway: the programs of `tests/clients`.
+//! AWS's own clients, as they come from their registries, and those of the native API and MCP, against the gateway: the programs of
+//! `tests/clients`.
 //!
 //! Told alone: a session's pod runs three kernels, and on a small machine other stories would wait for it.
 
@@ -67,4 +68,16 @@ async fn the_javascript_sdk_and_an_agents_code_runner_do_as_with_aws() {
         gateway.javascript(story, "adapter.mjs", key)
     })
     .await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask test e2e"]
+async fn a_user_of_the_cluster_follows_code_while_it_runs_and_moves_large_files() {
+    with_tenant(async |story, gateway, _| gateway.native(story, "native_story.py")).await;
+}
+
+#[tokio::test]
+#[ignore = "needs a cluster: cargo xtask test e2e"]
+async fn a_client_of_mcp_opens_a_session_and_uses_every_tool() {
+    with_tenant(async |story, gateway, _| gateway.native(story, "mcp_story.py")).await;
 }

@@ -13,6 +13,11 @@ use super::{Operator, Story, account, checkout, kubectl, leaks};
 
 /// Its Deployment and its Service.
 const NAME: &str = "codeworkspace-gateway";
+/// Port of its native API.
+const NATIVE_PORT: u16 = 8089;
+/// What runs programs: the variable that names it, and its usual name.
+const PYTHON: (&str, &str) = ("CODEWORKSPACE_CLIENT_PYTHON", "python3");
+const NODE: (&str, &str) = ("CODEWORKSPACE_CLIENT_NODE", "node");
 /// Longest that one program may take.
 const PATIENCE_SECONDS: &str = "240";
 
@@ -96,66 +101,58 @@ impl Gateway {
         key: &AccessKey,
         other: Option<&AccessKey>,
     ) -> Result<()> {
-        self.run(
-            story,
-            "CODEWORKSPACE_CLIENT_PYTHON",
-            "python3",
-            program,
-            key,
-            other,
-        )
+        let mut environment = self.as_aws_clients_read_it(key);
+        if let Some(other) = other {
+            environment.push(("OTHER_ACCESS_KEY_ID", other.id.clone()));
+            environment.push(("OTHER_SECRET_ACCESS_KEY", other.secret.clone()));
+        }
+        run(story, PYTHON, program, &environment)
+    }
+
+    /// Runs one of the Python programs of `tests/clients` that speak the native API or MCP, as a user of the cluster who may do everything
+    /// with sessions of the story's namespace. A second user may do nothing.
+    pub fn native(&self, story: &Story, program: &str) -> Result<()> {
+        let namespace = ["--namespace", &story.namespace];
+        let kubectl = |arguments: &[&str]| kubectl(&[arguments, &namespace[..]].concat())?.success();
+        let token = |account: &str| {
+            kubectl(&["create", "serviceaccount", account])?;
+            let audience = ["create", "token", account, "--audience", "codeworkspace-gateway"];
+            let token = kubectl(&audience)?.trim().to_owned();
+            leaks::keep_secret(&token);
+            anyhow::Ok(token)
+        };
+        let (agent, stranger) = (token("agent")?, token("stranger")?);
+        kubectl(&[
+            "create",
+            "role",
+            "sessions",
+            "--verb=get,list,create,delete",
+            "--resource=codesessions.codeworkspace.dev",
+        ])?;
+        let subject = format!("--serviceaccount={}:agent", story.namespace);
+        kubectl(&["create", "rolebinding", "sessions", "--role=sessions", &subject])?;
+        let environment = [
+            ("ENDPOINT", format!("{}:{NATIVE_PORT}", self.endpoint)),
+            ("TOKEN", agent),
+            ("OTHER_TOKEN", stranger),
+            ("NAMESPACE", story.namespace.clone()),
+            ("INTERPRETER", DEFAULT_NAME.to_owned()),
+        ];
+        run(story, PYTHON, program, &environment)
     }
 
     /// Runs one of the JavaScript programs of `tests/clients`, which must find nothing wrong.
     pub fn javascript(&self, story: &Story, program: &str, key: &AccessKey) -> Result<()> {
-        self.run(story, "CODEWORKSPACE_CLIENT_NODE", "node", program, key, None)
+        run(story, NODE, program, &self.as_aws_clients_read_it(key))
     }
 
-    fn run(
-        &self,
-        story: &Story,
-        variable: &str,
-        name: &str,
-        program: &str,
-        key: &AccessKey,
-        other: Option<&AccessKey>,
-    ) -> Result<()> {
-        let interpreter = std::env::var_os(variable).unwrap_or_else(|| name.into());
-        let mut command = Command::new("timeout");
-        command
-            .arg(PATIENCE_SECONDS)
-            .arg(interpreter)
-            .arg(checkout().join("tests/clients").join(program))
-            .stdin(Stdio::null())
-            .env("ENDPOINT", &self.endpoint)
-            .env("AWS_REGION", "eu-central-1")
-            .env("AWS_ACCESS_KEY_ID", &key.id)
-            .env("AWS_SECRET_ACCESS_KEY", &key.secret)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .env_remove("AWS_SESSION_TOKEN")
-            // No proxy reaches the cluster, and the machine's own settings for AWS are not meant.
-            .env("NO_PROXY", "*")
-            .env("AWS_CONFIG_FILE", "/dev/null")
-            .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-            .env("AWS_EC2_METADATA_DISABLED", "true");
-        if let Some(other) = other {
-            command
-                .env("OTHER_ACCESS_KEY_ID", &other.id)
-                .env("OTHER_SECRET_ACCESS_KEY", &other.secret);
-        }
-        let output = command.output().with_context(|| {
-            format!("cannot run {program}: run `cargo xtask test e2e`, or set {variable}")
-        })?;
-        let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        account::keep(&format!("{}.{program}.txt", story.name), &told.concat())?;
-        ensure!(
-            output.status.success(),
-            "{program} ended with {}:\n{}",
-            output.status,
-            told.concat()
-        );
-        print!("{program}:\n{}", told.concat());
-        Ok(())
+    fn as_aws_clients_read_it(&self, key: &AccessKey) -> Vec<(&'static str, String)> {
+        vec![
+            ("ENDPOINT", self.endpoint.clone()),
+            ("AWS_REGION", "eu-central-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", key.id.clone()),
+            ("AWS_SECRET_ACCESS_KEY", key.secret.clone()),
+        ]
     }
 
     /// Fails unless all of a tenant's sessions have ended and nothing of them is left; then takes the tenant's key away.
@@ -194,6 +191,41 @@ impl Gateway {
             .await?;
         Ok(())
     }
+}
+
+/// Runs a program of `tests/clients`, which must find nothing wrong.
+fn run(
+    story: &Story,
+    (variable, name): (&str, &str),
+    program: &str,
+    environment: &[(&str, String)],
+) -> Result<()> {
+    let interpreter = std::env::var_os(variable).unwrap_or_else(|| name.into());
+    let output = Command::new("timeout")
+        .arg(PATIENCE_SECONDS)
+        .arg(interpreter)
+        .arg(checkout().join("tests/clients").join(program))
+        .stdin(Stdio::null())
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env_remove("AWS_SESSION_TOKEN")
+        // No proxy reaches the cluster, and the machine's own settings for AWS are not meant.
+        .env("NO_PROXY", "*")
+        .env("AWS_CONFIG_FILE", "/dev/null")
+        .env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .output()
+        .with_context(|| format!("cannot run {program}: run `cargo xtask test e2e`, or set {variable}"))?;
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    account::keep(&format!("{}.{program}.txt", story.name), &told.concat())?;
+    ensure!(
+        output.status.success(),
+        "{program} ended with {}:\n{}",
+        output.status,
+        told.concat()
+    );
+    print!("{program}:\n{}", told.concat());
+    Ok(())
 }
 
 /// How many pods of sessions the operator found that should not have been there, as its metrics tell it.

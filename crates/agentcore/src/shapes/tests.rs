@@ -35,10 +35,10 @@ fn headers(name: &'static str, values: &[&str]) -> HeaderMap {
 }
 
 #[test]
-fn an_empty_body_starts_a_session_of_fifteen_minutes() {
+fn an_empty_body_starts_a_session_as_the_interpreter_has_it() {
     let expected = StartSessionRequest {
         name: None,
-        session_timeout_seconds: 900,
+        session_timeout_seconds: None,
         client_token: None,
     };
     for body in [
@@ -55,7 +55,7 @@ fn an_empty_body_starts_a_session_of_fifteen_minutes() {
 fn limits_are_inclusive() {
     for seconds in [1, 28_800] {
         let request = start(&json!({ "sessionTimeoutSeconds": seconds })).unwrap();
-        assert_eq!(request.session_timeout_seconds, seconds);
+        assert_eq!(request.session_timeout_seconds, Some(seconds));
     }
     for seconds in [0, 28_801, -1, i64::MAX] {
         assert_eq!(
