@@ -37,8 +37,8 @@ pub async fn make(
             }
         }
         tokio::select! {
-            more = changes.changed() => {
-                if more.is_err() {
+            known = changes.changed() => {
+                if known.is_err() {
                     return;
                 }
             }

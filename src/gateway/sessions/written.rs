@@ -97,6 +97,10 @@ mod tests {
         session
     }
 
+    fn told(session: Option<&CodeSession>) -> Option<(u64, bool)> {
+        session.map(|session| (version(session).unwrap(), session.spec.stop))
+    }
+
     #[test]
     fn a_stopped_session_stays_stopped_while_the_watch_lags() {
         let (old, stopped, later) = (
@@ -105,12 +109,13 @@ mod tests {
             session("a", 11, true),
         );
         let written = Written::default();
-        written.remember(stopped.clone(), Timestamp::UNIX_EPOCH);
-        let over = |watched: Option<&CodeSession>| written.over("team", "a", watched.cloned());
-        assert_eq!(over(None), Some(stopped.clone()));
-        assert_eq!(over(Some(&old)), Some(stopped.clone()));
-        assert_eq!(written.over_all([&old].into_iter(), |_| true), [stopped]);
-        assert_eq!(over(Some(&later)), Some(later));
+        written.remember(stopped, Timestamp::UNIX_EPOCH);
+        let over = |watched: Option<&CodeSession>| told(written.over("team", "a", watched.cloned()).as_ref());
+        assert_eq!(over(None), Some((10, true)));
+        assert_eq!(over(Some(&old)), Some((10, true)));
+        let all = written.over_all([&old].into_iter(), |_| true);
+        assert_eq!((all.len(), told(all.first())), (1, Some((10, true))));
+        assert_eq!(over(Some(&later)), Some((11, true)));
         assert_eq!(over(None), None, "the watch has told of it, and then of its end");
     }
 
@@ -119,18 +124,12 @@ mod tests {
         let written = Written::default();
         written.remember(session("b", 10, false), Timestamp::UNIX_EPOCH);
         let watched = session("a", 9, false);
-        let mut names: Vec<_> = written
-            .over_all([&watched].into_iter(), |_| true)
-            .iter()
-            .map(ResourceExt::name_any)
-            .collect();
+        let all = written.over_all([&watched].into_iter(), |_| true);
+        let mut names: Vec<_> = all.iter().map(kube::ResourceExt::name_any).collect();
         names.sort();
         assert_eq!(names, ["a", "b"]);
-        assert!(
-            written
-                .over_all([].into_iter(), |session| session.spec.stop)
-                .is_empty()
-        );
+        let stopped = written.over_all([].into_iter(), |session| session.spec.stop);
+        assert!(stopped.is_empty());
     }
 
     #[test]
@@ -138,6 +137,6 @@ mod tests {
         let written = Written::default();
         written.remember(session("a", 1, false), Timestamp::UNIX_EPOCH);
         written.remember(session("b", 2, false), Timestamp::UNIX_EPOCH + MEMORY);
-        assert_eq!(written.over("team", "a", None), None);
+        assert!(written.over("team", "a", None).is_none());
     }
 }
