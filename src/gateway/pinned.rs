@@ -3,18 +3,18 @@
 
 use std::sync::Arc;
 
+use codeworkspace_bundle::Digest;
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
-use sha2::{Digest as _, Sha256};
 
 /// Accepts the one server whose key has the pinned digest.
 #[derive(Debug)]
 pub struct Pinned {
-    digest: [u8; 32],
+    digest: Digest,
     provider: Arc<CryptoProvider>,
 }
 
@@ -26,12 +26,10 @@ pub struct NoDigest(String);
 impl Pinned {
     /// Reads the digest as it stands in the pod's annotation.
     pub fn new(digest: &str) -> Result<Self, NoDigest> {
-        let bytes = digest
-            .strip_prefix("sha256:")
-            .and_then(read_hex)
-            .ok_or_else(|| NoDigest(digest.chars().take(100).collect()))?;
         Ok(Self {
-            digest: bytes,
+            digest: digest
+                .parse()
+                .map_err(|_| NoDigest(digest.chars().take(100).collect()))?,
             provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
         })
     }
@@ -43,18 +41,6 @@ impl Pinned {
             .with_custom_certificate_verifier(Arc::new(self))
             .with_client_cert_resolver(identity)
     }
-}
-
-fn read_hex(hex: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    let digits = hex.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 impl ServerCertVerifier for Pinned {
@@ -69,7 +55,7 @@ impl ServerCertVerifier for Pinned {
         let certificate = ParsedCertificate::try_from(end_entity)
             .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
         let key = certificate.subject_public_key_info();
-        if Sha256::digest(key.as_ref())[..] == self.digest {
+        if Digest::of(&key) == self.digest {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(Error::InvalidCertificate(

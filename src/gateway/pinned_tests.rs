@@ -11,9 +11,8 @@ fn certificate() -> (CertificateDer<'static>, String) {
         .unwrap();
     let certificate = certificate.der().clone();
     let parsed = ParsedCertificate::try_from(&certificate).unwrap();
-    let digest =
-        crate::gateway::sessions::hexadecimal(&Sha256::digest(parsed.subject_public_key_info().as_ref()));
-    (certificate, format!("sha256:{digest}"))
+    let digest = Digest::of(&parsed.subject_public_key_info());
+    (certificate, digest.to_string())
 }
 
 fn verify(pin: &str, certificate: &CertificateDer<'_>) -> Result<ServerCertVerified, Error> {

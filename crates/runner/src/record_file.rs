@@ -3,8 +3,20 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use codeworkspace_protocol::RunRecord;
+use codeworkspace_protocol::{Cause, RunRecord};
 use fs_err::{File, OpenOptions};
+
+use crate::clock::now;
+
+/// Says in the log, and in the termination log, why an init container failed whose work `record` was begun for.
+pub(crate) fn tell_failure(record: RunRecord, cause: Cause, message: String, termination_log: &str) {
+    eprintln!("runner: {message}");
+    let mut record = record.finished(now(), cause);
+    record.message = Some(message);
+    if let Err(error) = RecordFile::open(termination_log).and_then(|file| file.write(&record)) {
+        eprintln!("runner: the reason cannot be recorded: {error}");
+    }
+}
 
 /// The file that takes the record, held open from before the body starts.
 ///

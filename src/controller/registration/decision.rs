@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use axum::http::StatusCode;
 use codeworkspace_api::labels;
+use codeworkspace_bundle::Digest;
 use codeworkspace_protocol::session::REGISTRATION_AUDIENCE;
 use k8s_openapi::api::authentication::v1::TokenReviewStatus;
 use k8s_openapi::api::core::v1::Pod;
@@ -85,9 +86,7 @@ impl Refusal {
 
 /// Whether a digest has the form that the protocol gives it.
 pub fn well_formed(digest: &str) -> bool {
-    digest.strip_prefix("sha256:").is_some_and(|hex| {
-        hex.len() == 64 && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    })
+    digest.parse::<Digest>().is_ok()
 }
 
 /// Who the API server says that a token belongs to.

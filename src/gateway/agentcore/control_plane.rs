@@ -26,11 +26,7 @@ const ACCOUNT: &str = "000000000000";
 
 impl AgentCore {
     pub(super) async fn create_interpreter(&self, call: Call) -> Result<Response, ServiceError> {
-        let request = call
-            .body
-            .read(CreateInterpreterRequest::parse)
-            .await
-            .map_err(|error| super::body_error(&error))??;
+        let request = super::parse(call.body, CreateInterpreterRequest::parse).await?;
         if request.network_mode == NetworkMode::Public {
             let message = "PUBLIC is not supported yet: sessions reach no network, so it must be SANDBOX";
             return Err(ValidationError::field("networkConfiguration.networkMode", message).into());

@@ -25,11 +25,7 @@ impl AgentCore {
         interpreter: &InterpreterIdentifier,
         call: Call,
     ) -> Result<Response, ServiceError> {
-        let request = call
-            .body
-            .read(StartSessionRequest::parse)
-            .await
-            .map_err(|error| super::body_error(&error))??;
+        let request = super::parse(call.body, StartSessionRequest::parse).await?;
         let wanted = NewSession {
             interpreter: key(interpreter),
             name: request.name,
@@ -120,11 +116,7 @@ impl AgentCore {
         interpreter: &InterpreterIdentifier,
         call: Call,
     ) -> Result<Response, ServiceError> {
-        let request = call
-            .body
-            .read(ListSessionsRequest::parse)
-            .await
-            .map_err(|error| super::body_error(&error))??;
+        let request = super::parse(call.body, ListSessionsRequest::parse).await?;
         let all = self.sessions.list(&call.tenant, &key(interpreter)).await?;
         let matching = all
             .into_iter()
@@ -162,13 +154,10 @@ impl AgentCore {
         call: Call,
     ) -> Result<Response, ServiceError> {
         let query = call.query.clone();
-        let request = call
-            .body
-            .read(move |body| {
-                StopSessionRequest::parse(codeworkspace_agentcore::query::Query::new(query.as_deref()), body)
-            })
-            .await
-            .map_err(|error| super::body_error(&error))??;
+        let request = super::parse(call.body, move |body| {
+            StopSessionRequest::parse(codeworkspace_agentcore::query::Query::new(query.as_deref()), body)
+        })
+        .await?;
         let id = request.session_id.as_str();
         let found = self.sessions.find(&call.tenant, &key(interpreter), id).await?;
         let token = match request.client_token {

@@ -46,11 +46,7 @@ impl AgentCore {
     ) -> Result<Response, ServiceError> {
         let id = invoked_session(&call.headers)?;
         let invocation = invocation(&call.headers);
-        let work = call
-            .body
-            .read(move |body| work(body, invocation))
-            .await
-            .map_err(|error| super::body_error(&error))??;
+        let work = super::parse(call.body, move |body| work(body, invocation)).await?;
         let key = key(interpreter);
         let (session, pod) = self.sessions.active(&call.tenant, &key, id.as_str()).await?;
         if let Work::Execute(request) = &work {

@@ -62,6 +62,19 @@ impl Call {
     }
 }
 
+/// Makes a request of a body. Bodies may be large, so that this is done where it may take its time.
+async fn parse<T, E>(
+    body: Received,
+    parse: impl FnOnce(&[u8]) -> Result<T, E> + Send + 'static,
+) -> Result<T, ServiceError>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    ServiceError: From<E>,
+{
+    Ok(body.read(parse).await.map_err(|error| body_error(&error))??)
+}
+
 impl AgentCore {
     /// Puts the parts together.
     pub fn new(

@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::clock::now;
 use crate::install::install;
-use crate::record_file::RecordFile;
+use crate::record_file::tell_failure;
 use crate::unpack::{self, UnpackError};
 use crate::volume::{Volume, VolumeError};
 
@@ -58,12 +58,12 @@ pub(crate) fn prepare(arguments: &PrepareArguments) -> ExitCode {
     let Err(error) = fill(arguments) else {
         return ExitCode::SUCCESS;
     };
-    eprintln!("runner: {error}");
-    let mut record = record.finished(now(), error.cause());
-    record.message = Some(error.to_string());
-    if let Err(error) = RecordFile::open(&arguments.termination_log).and_then(|file| file.write(&record)) {
-        eprintln!("runner: the reason cannot be recorded: {error}");
-    }
+    tell_failure(
+        record,
+        error.cause(),
+        error.to_string(),
+        &arguments.termination_log,
+    );
     ExitCode::FAILURE
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use aws_lc_rs::digest::{SHA256, digest};
+use codeworkspace_bundle::Digest;
 use codeworkspace_protocol::{layout, session};
 use fs_err::OpenOptions;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
@@ -26,17 +26,7 @@ pub(super) fn provide(directory: &Path) -> io::Result<String> {
         .and_then(|parameters| parameters.self_signed(&key))
         .map_err(io::Error::other)?;
     write_private(&directory.join(layout::CERTIFICATE_FILE), &certificate.pem())?;
-    Ok(digest_of(&key.subject_public_key_info()))
-}
-
-fn digest_of(public_key: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let mut text = "sha256:".to_owned();
-    for byte in digest(&SHA256, public_key).as_ref() {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    Ok(Digest::of(&key.subject_public_key_info()).to_string())
 }
 
 /// Complete or not at all, so that an attempt that was cut short leaves no half of a key for the next one.
